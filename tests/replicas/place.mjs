@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pass } from 'node:timers/promises';
 
-const KEY = '07'.repeat(32);
+const KEY = '07f3'.repeat(16);
 const DOCS = new URL('../../docs/replicas.md', import.meta.url);
 
 export const folder = mkdtempSync(join(tmpdir(), 'wharf-replicas-'));

@@ -41,7 +41,7 @@ cat >"$folder/wharf.toml" <<TOML
 plugin_dir = "/plugins"
 [http]
 listen = "0.0.0.0:$port"
-token_env = "WHARF_TOKEN"
+token.env = "WHARF_TOKEN"
 TOML
 # This machine's own limits and no controllers, so that it runs where root has not every right.
 here=(--network host --cgroups disabled --ulimit "nofile=$(ulimit -Hn)" --ulimit nproc=4096:4096)

@@ -43,7 +43,7 @@ pub struct Exchange {
     /// The beginning of an incomplete event.
     partial: String,
     /// The method of the request (empty if it has no method), and the revision of the answer.
-    pub(crate) asked: Option<(String, String)>,
+    pub asked: Option<(String, String)>,
     ended: bool,
     /// Why the connection could not be read or written any more, if there was an error.
     failed: Option<io::Error>,

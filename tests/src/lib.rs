@@ -38,7 +38,7 @@ pub mod wire;
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
 pub use held::Held;
-pub use http::{Detached, Server, Session, Turns};
+pub use http::{Detached, Server, Session, Turns, modern_headers};
 pub use patience::{PATIENCE, is_optimised, prompt, scaled};
 pub use pipe::{Ended, Pipe};
 pub use redis::Redis;

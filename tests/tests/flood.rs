@@ -326,8 +326,9 @@ async fn an_event_id_that_nobody_gave_resumes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn state_of_another_call_or_of_another_person_is_refused() {
-    let key = ("WHARF_STATE_KEY", "0123456789abcdef".repeat(4));
-    let folder = folder("[protocol]\nstate_key_env = \"WHARF_STATE_KEY\"\n[http]\ntoken_env = \"WHARF_TOKEN\"");
+    let key = ("WHARF_STATE_KEY", "0f1e2d3c4b5a6978".repeat(4));
+    let folder =
+        folder("[protocol]\nstate_keys = [{ env = \"WHARF_STATE_KEY\" }]\n[http]\ntoken.env = \"WHARF_TOKEN\"");
     let tokens = ["first-token-of-tests", "second-token-of-tests"];
     let [mine, theirs] = tokens.map(|token| [("WHARF_TOKEN", token), (key.0, key.1.as_str())]);
     let mine = Server::start_with(&folder, &[], &mine).await;

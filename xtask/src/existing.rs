@@ -3,6 +3,7 @@
 //! which compare them with the same servers outside of wharf.
 
 use std::{
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -74,8 +75,16 @@ const SECRET: &str = "a-token-of-the-user";
 /// Calls the tools of a server that takes what it can get. `wharf call` grants nothing; so the server gets nothing, and the model or the
 /// person reads why.
 fn hostile(root: &Path, wharf: &Path, server: &Path) -> Result<()> {
+    // pip finds a package there of which there is only the source.
+    let links = root.join("target/existing/links");
+    fs::create_dir_all(&links)?;
+    let mut pack = Command::new("tar");
+    pack.arg("czf").arg(links.join("hoarder-1.0.tar.gz")).arg("-C").arg(root.join("tests/existing/smoke"));
+    run(pack.arg("hoarder-1.0"))?;
+    let links = [env::var("PIP_FIND_LINKS").unwrap_or_default(), links.display().to_string()].join(" ");
     let own_file = format!("path={}", root.join("Cargo.toml").display());
-    let tries: [(&[&str], &str); 7] = [
+    let tries: [(&[&str], &str); 8] = [
+        (&["show_what_the_build_got"], "[]"),
         (&["show_environment"], "{}"),
         (&["read_key"], "Error executing tool read_key"),
         (&["read_file", &own_file], "No such file or directory"),
@@ -87,7 +96,8 @@ fn hostile(root: &Path, wharf: &Path, server: &Path) -> Result<()> {
     for (call, expected) in tries {
         let mut command = Command::new(wharf);
         command.arg("call").arg(server).args(call).env("XDG_CACHE_HOME", root.join("target/existing"));
-        let output = command.env("API_TOKEN", SECRET).output().context("wharf call")?;
+        let output =
+            command.env("API_TOKEN", SECRET).env("PIP_FIND_LINKS", links.trim()).output().context("wharf call")?;
         let (answer, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let got = answer.contains(SECRET) || log.contains(SECRET);
         ensure!(!got && answer.contains(expected), "hostile.py, {call:?}: {answer:?}\n{log}");

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{error::Error, setup::Setup, wharf::Wharf};
-use wharf_config::{config, config::Plugin, config::state::Keeps};
+use wharf_config::config::{self, Plugin, state::Keeps};
 use wharf_plugins::observe::record::Observer;
 use wharf_policy::access::approval::Approver;
 

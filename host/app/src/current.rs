@@ -15,7 +15,7 @@ use wharf_base::{
     text::{self, toml_header},
     whole::Writing,
 };
-use wharf_config::{config, config::AccessLog, config::CommandLine, config::Config, config::Plugin, config::audit};
+use wharf_config::config::{self, AccessLog, CommandLine, Config, Plugin, audit};
 use wharf_plugins::observe::{journal::Event, observers::Observers};
 use wharf_policy::access::{protected::Protected, scope::Scopes};
 
@@ -165,10 +165,6 @@ impl Current {
     /// removed from it.
     fn check(&self, new: Config) -> Result<Config> {
         let now = self.config.borrow();
-        ensure!(
-            !(now.startup.protocol.lists.public && new.roles.narrow()),
-            "with [roles], lists are not the same for everybody, and since its start wharf marks them as public; restart wharf"
-        );
         ensure!(
             !new.roles.is_empty() || now.roles.is_empty(),
             "there are no [roles.*] any more, so everybody could use everything; if that is intended, add [roles.everybody] with \

@@ -73,9 +73,12 @@ mod tests {
             "host/plugins/src/audit/writer.rs",
             "lines that wait to be written; a call that finds no room for its line is refused",
         ),
-        ("host/sandbox/src/runtime.rs", "threads for guests, which all calls use by turns of a few milliseconds"),
-        ("host/sandbox/src/compile.rs", "memory of compilers, which only the operator's plugins use"),
-        ("host/sandbox/src/traffic.rs", "requests of one call"),
+        (
+            "host/sandbox/src/bounds/runtime.rs",
+            "threads for guests, which all calls use by turns of a few milliseconds",
+        ),
+        ("host/sandbox/src/compile/child.rs", "memory of compilers, which only the operator's plugins use"),
+        ("host/sandbox/src/wasi/traffic.rs", "requests of one call"),
     ];
 
     fn root() -> &'static Path {

@@ -100,11 +100,15 @@ impl Operator {
         missing
     }
 
-    /// Returns everything that a plugin tells models, and what it wants to be granted. None: it is not served.
-    pub async fn surface(&self, id: &str) -> Option<Surface> {
-        let catalog = self.inner().server.published.catalog().await;
-        let served = catalog.served().iter().find(|served| served.config.id == id)?;
-        Some(bridge::surface(&served.offer.listing, served.plugin.code().sections()))
+    /// Returns everything that a plugin tells models, and what it wants to be granted. The error says why it cannot be had.
+    pub async fn surface(&self, id: &str) -> Result<Surface, String> {
+        let server = &self.inner().server;
+        let catalog = server.published.catalog().await;
+        let served = catalog.served().iter().find(|served| served.config.id == id);
+        let served = served.ok_or_else(|| format!("{id} does not load"))?;
+        let surface = bridge::surface(&served.offer.listing, served.plugin.code().sections(), &server.ledger.plugin());
+        let surface = surface.map_err(|full| format!("{id}: {full} (of total_host_memory_mib in [limits])"))?;
+        Ok(surface.into_parts().0)
     }
 
     /// Returns the profiles of the config, with the counts of what they select.

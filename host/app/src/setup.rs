@@ -15,7 +15,10 @@ use crate::{
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
 use wharf_cluster::{ADDRESS_BYTES, Cluster};
-use wharf_config::{config, config::CommandLine, config::Config, config::Plugin, config::state, config::state::Keeps};
+use wharf_config::config::{
+    self, CommandLine, Config, Plugin,
+    state::{self, Keeps},
+};
 use wharf_plugins::{
     audit::Log,
     observe::{
@@ -111,7 +114,7 @@ impl Setup {
         getrandom::fill(&mut number).map_err(|error| Error::config(anyhow!("no randomness: {error}")))?;
         let cluster = match &config.startup.cluster {
             Some(settings) if keeps == Keeps::All => {
-                Some(Cluster::new(settings, &kept.keys, number).map_err(Error::config)?)
+                Some(Cluster::new(settings, &kept.keys, number, &ledger).map_err(Error::config)?)
             }
             Some(_) if keeps == Keeps::Configured => {
                 tracing::info!("[cluster] is for `wharf serve`; this process shares nothing with others");
@@ -199,6 +202,9 @@ impl Setup {
     }
 }
 
+/// The address space of all processes that compile plugins at once.
+const COMPILE_MEMORY_BYTES: usize = 4 << 30;
+
 /// Creates a sandbox as the config describes it.
 pub(crate) fn sandbox(
     config: &Config,
@@ -212,7 +218,7 @@ pub(crate) fn sandbox(
         cache_dir,
         compiler: CompilerConfig {
             program: Program::This,
-            memory_bytes: config.startup.compile_memory_bytes,
+            memory_bytes: COMPILE_MEMORY_BYTES,
             timeout: config.startup.compile_timeout,
             effort,
         },

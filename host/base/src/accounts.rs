@@ -9,9 +9,12 @@
 //! each of them holds stay free. The last eighth of the parent is only for dynamic shares that hold few bytes. The rule is the same as in
 //! [`crate::places`].
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use crate::places::{FEW_DIVISOR, RESERVE_DIVISOR};
@@ -232,6 +235,39 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.account.give(self.bytes);
+    }
+}
+
+/// A value that another party has sent, with what is charged for it for as long as the value exists. Dereferences to the value.
+#[derive(Debug)]
+pub struct Charged<T> {
+    value: T,
+    charge: Arc<Charge>,
+}
+
+impl<T> Charged<T> {
+    /// `charge`: may be shared with other values that came in the same message.
+    pub fn new(value: T, charge: impl Into<Arc<Charge>>) -> Self {
+        Self { value, charge: charge.into() }
+    }
+
+    /// Returns the value, and its charge, which the caller holds for as long as the value.
+    pub fn into_parts(self) -> (T, Arc<Charge>) {
+        (self.value, self.charge)
+    }
+}
+
+impl<T> Deref for Charged<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl AsRef<[u8]> for Charged<String> {
+    fn as_ref(&self) -> &[u8] {
+        self.value.as_bytes()
     }
 }
 

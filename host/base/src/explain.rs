@@ -1,23 +1,37 @@
-//! Turns errors of serde into messages for the author of the text. Messages repeat keys, but never values, since these may be
-//! secrets.
+//! Turns errors of serde into messages for the author of the text. Messages repeat keys, and numbers and words in place of others, but no
+//! other values, since these may be secrets.
 
 use serde::de::DeserializeOwned;
 
 /// The maximum number of changes that make one name of another if the other is probably meant.
 const MAX_DISTANCE: usize = 3;
 
+/// Stands for the name of a key in the error of a value, which does not know which key has it.
+pub const THIS_KEY: &str = "`this key`";
+
 /// Reads TOML; the error reads `line: what is wrong`.
 pub fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    toml::from_str(text).map_err(|error| {
+    toml::from_str(text).map_err(|mut error: toml::de::Error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.get(..start).unwrap_or(text).matches('\n').count() + 1;
         // For a duplicate key, the message does not name the key, but the span covers it.
         let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
         match key {
             Some(key) => format!("{line}: the key `{key}` stands here a second time"),
-            None => format!("{line}: {}", explain(error.message())),
+            None => {
+                let said = explain(error.message());
+                format!("{line}: {}", said.replacen(THIS_KEY, &format!("`{}`", key_of(&mut error)), 1))
+            }
         }
     })
+}
+
+/// The key whose value is wrong. `toml` tells it only where it shows no excerpt of the text, in a line of its own: "in `table.key`".
+fn key_of(error: &mut toml::de::Error) -> String {
+    error.set_input(None);
+    let shown = error.to_string();
+    let path = shown.trim_end().rsplit_once("\nin `").map_or("", |(_, path)| path.trim_end_matches('`'));
+    path.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
 /// Reads JSON. The error does not name a line, since programs write JSON in a single line.
@@ -49,6 +63,17 @@ fn explain(message: &str) -> String {
             Some(nearest) => format!("unknown key `{unknown}`; did you mean `{nearest}`?"),
             None => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
         };
+    }
+    // A word that is not one of those that a key can have.
+    if let Some((wrong, expected)) =
+        message.strip_prefix("unknown variant `").and_then(|rest| rest.rsplit_once("`, expected "))
+    {
+        let words: Vec<String> = expected.split('`').skip(1).step_by(2).map(|word| format!("{word:?}")).collect();
+        let words = match words.as_slice() {
+            [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+            words => words.join(""),
+        };
+        return format!("{THIS_KEY} is {words}, not {wrong:?}");
     }
     // Type errors repeat the value, which may be a secret; what was expected is enough.
     match message.split_once(", expected ") {

@@ -18,7 +18,7 @@ use wharf_protocol::RpcError;
 
 use super::party::Party;
 pub use super::{
-    accounts::{Account, Charge, Full},
+    accounts::{Account, Charge, Charged, Full},
     json_size::tree_bytes,
 };
 

@@ -15,6 +15,7 @@ pub mod failed;
 pub mod folders;
 pub mod group;
 pub mod guard;
+pub mod guessable;
 pub mod headers;
 pub mod heavy;
 pub mod hex;

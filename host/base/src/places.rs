@@ -153,18 +153,11 @@ impl fmt::Display for PoolFull {
 
 impl std::error::Error for PoolFull {}
 
-/// How many places a pool has.
-#[derive(Debug, Clone, Copy)]
-struct Size {
-    whole: usize,
-    /// How many of them each party may hold. `None`: that depends on how many are free.
-    each: Option<usize>,
-}
-
 /// A pool of places.
 pub struct Places {
     rule: &'static PoolRule,
-    size: Size,
+    /// How many there are.
+    whole: usize,
     state: Mutex<State>,
 }
 
@@ -235,13 +228,9 @@ impl State {
         self.held.get(&party).copied().unwrap_or(0)
     }
 
-    fn fits(&self, party: Party, Size { whole, each }: Size) -> bool {
-        let (free, held) = (whole.saturating_sub(self.taken), self.held(party));
-        let fits = match each {
-            None => may_take(held, free, whole),
-            Some(each) => free > 0 && held < each,
-        };
-        fits || (free > 0 && party == Party::SOLE)
+    fn fits(&self, party: Party, whole: usize) -> bool {
+        let free = whole.saturating_sub(self.taken);
+        may_take(self.held(party), free, whole) || (free > 0 && party == Party::SOLE)
     }
 
     fn count(&mut self, party: Party) {
@@ -294,9 +283,9 @@ impl State {
     }
 
     /// Returns the index of the next waiter to serve, and whether an occupant has to be evicted for it.
-    fn next(&self, rule: &PoolRule, size: Size) -> Option<(usize, bool)> {
+    fn next(&self, rule: &PoolRule, whole: usize) -> Option<(usize, bool)> {
         let order = |(at, waiting): &(usize, &Waiting)| (self.held(waiting.party), waiting.turn, *at);
-        let fit = self.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(waiting.party, size));
+        let fit = self.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(waiting.party, whole));
         if let Some((at, _)) = fit.min_by_key(order) {
             return Some((at, false));
         }
@@ -308,7 +297,7 @@ impl State {
         // The answer is the same for all waiters of one party and class.
         let mut asked = HashSet::new();
         rest.retain(|(_, waiting)| asked.insert((waiting.party, waiting.class())));
-        let is_full = self.taken >= size.whole;
+        let is_full = self.taken >= whole;
         let evicts = |one: &Waiting| self.to_evict(one.party, one.class(), is_full, rule).is_some();
         rest.into_iter().find(|(_, one)| evicts(one)).map(|(at, _)| (at, true))
     }
@@ -317,16 +306,7 @@ impl State {
 impl Places {
     /// Creates a pool of `whole` places.
     pub fn new(rule: &'static PoolRule, whole: usize) -> Arc<Self> {
-        Self::of_size(rule, Size { whole, each: None })
-    }
-
-    /// Creates a pool of `whole` places, of which each party may hold `each`, however many are free.
-    pub fn with_share(rule: &'static PoolRule, whole: usize, each: usize) -> Arc<Self> {
-        Self::of_size(rule, Size { whole, each: Some(each) })
-    }
-
-    fn of_size(rule: &'static PoolRule, size: Size) -> Arc<Self> {
-        Arc::new(Self { rule, size, state: Mutex::default() })
+        Arc::new(Self { rule, whole, state: Mutex::default() })
     }
 
     /// Returns the number of taken places.
@@ -342,10 +322,10 @@ impl Places {
     fn take_or_end(self: &Arc<Self>, party: Party, class: Option<u64>) -> Result<(Place, bool), PoolFull> {
         let (place, ended) = {
             let mut state = self.state.lock();
-            let ended = match state.fits(party, self.size) {
+            let ended = match state.fits(party, self.whole) {
                 true => None,
                 false => {
-                    let is_full = state.taken >= self.size.whole;
+                    let is_full = state.taken >= self.whole;
                     Some(state.make_room(party, class, is_full, self.rule).ok_or_else(|| self.full(&state, party))?)
                 }
             };
@@ -380,7 +360,7 @@ impl Places {
             let mut state = self.state.lock();
             // Waiters that have gone are removed, so that they do not accumulate while no place becomes free.
             state.waiting.retain(|waiting| !waiting.given.is_closed());
-            if state.waiting.is_empty() && state.fits(party, self.size) {
+            if state.waiting.is_empty() && state.fits(party, self.whole) {
                 return self.place(&mut state, party, occupant);
             }
             let (give, given) = oneshot::channel();
@@ -422,13 +402,13 @@ impl Places {
             return served;
         }
         state.waiting.retain(|waiting| !waiting.given.is_closed());
-        while let Some((at, ends)) = state.next(self.rule, self.size) {
+        while let Some((at, ends)) = state.next(self.rule, self.whole) {
             let waiting = state.waiting.remove(at);
             let class = waiting.class();
             let Waiting { party, turn, occupant, given } = waiting;
             state.turn = state.turn.max(turn);
             if ends {
-                let is_full = state.taken >= self.size.whole;
+                let is_full = state.taken >= self.whole;
                 served.ended.extend(state.make_room(party, class, is_full, self.rule));
             }
             served.given.push((given, self.place(state, party, occupant)));
@@ -437,7 +417,7 @@ impl Places {
     }
 
     fn full(&self, state: &State, party: Party) -> PoolFull {
-        PoolFull { whole: self.size.whole, held: state.held(party), rule: self.rule }
+        PoolFull { whole: self.whole, held: state.held(party), rule: self.rule }
     }
 }
 

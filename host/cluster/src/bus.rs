@@ -14,18 +14,24 @@ use std::{
 use futures_util::{Stream, StreamExt};
 use redis::{RedisError, aio::PubSub, cmd};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wharf_base::{party::Party, random_id, session_id::now, text::escaped};
+use wharf_base::{
+    ledger::{Accounts, Charged, message_bytes},
+    party::Party,
+    random_id,
+    session_id::now,
+    text::escaped,
+};
 
 use crate::{
     cluster::Cluster,
-    silent::{Silent, Unanswered},
+    silent::{NoRoom, Silent, Unanswered},
     waiting::{Bus, Waiting},
 };
 
@@ -37,8 +43,12 @@ const MAX_REPEATS: u32 = 5;
 const REPEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// How old a message may be.
 const MAX_AGE_MS: u64 = 60_000;
-/// How many frames of a stream may wait to be read. A reader that is slower comes back for the rest.
-const MAX_FRAMES: usize = 4096;
+/// The longest message, before it is sealed. Redis ends the connection of a replica for which 32 MiB wait.
+const MAX_MESSAGE_BYTES: usize = 24 << 20;
+/// How many copies of a frame there are while it is sent.
+const SENT_COPIES: usize = 3;
+/// What a frame that waits takes besides its text.
+const FRAME_BYTES: usize = 128;
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
@@ -49,8 +59,8 @@ const ALL: &str = "all";
 pub trait Member: Send + Sync {
     /// Takes a message to all replicas. `own`: this one has sent it, and takes it in the order in which all others do.
     fn told(&self, message: Value, own: bool);
-    /// Answers a message from another replica.
-    fn asked(self: Arc<Self>, message: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+    /// Answers a message from another replica, which is charged to the client for whom it asks.
+    fn asked(self: Arc<Self>, message: Charged<Value>) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
     /// This replica gets messages from now on, and Redis answers. It may have missed messages, and Redis may have lost what was stored.
     fn connected(&self);
 }
@@ -59,31 +69,35 @@ pub trait Member: Send + Sync {
 pub enum Answer {
     Value(Value),
     Frames(Pin<Box<dyn Stream<Item = String> + Send>>),
+    NoRoom(NoRoom),
 }
 
 #[derive(Serialize, Deserialize)]
-struct Message {
+struct Message<A> {
     at: u64,
     /// Another one for each message of a sender, in their order.
     number: u64,
     from: String,
-    act: Act,
+    act: A,
 }
 
+/// `V`: what is sent. To the one who receives it, this is JSON that is not read before it is charged: see [`Waiting`].
 #[derive(Serialize, Deserialize)]
-enum Act {
-    Tell(Value),
+enum Act<V> {
+    Tell(V),
     /// `party`: the client for whom this is asked.
     Ask {
         number: u64,
         party: u64,
-        question: Value,
+        question: V,
     },
-    Answer(u64, Value),
+    Answer(u64, V),
     /// A stream begins.
     Begin(u64),
-    Frame(u64, String),
+    Frame(u64, V),
     End(u64),
+    /// There is no room for the question, its answer, or what follows on the stream.
+    Cut(u64, NoRoom),
     /// Nobody reads the stream any more.
     Leave(u64),
 }
@@ -107,9 +121,8 @@ impl Cluster {
     }
 
     /// Sends a message to all replicas, this one included. Not to any if Redis does not answer.
-    pub async fn tell<T: Serialize>(&self, message: &T) -> Result<(), Silent> {
-        let message = serde_json::to_value(message).map_err(|_| Silent)?;
-        self.send(ALL, Act::Tell(message)).await.map(drop)
+    pub async fn tell<T: Serialize + Sync>(&self, message: &T) -> Result<(), Silent> {
+        self.send(ALL, Act::Tell(message)).await.map(drop).map_err(|_| Silent)
     }
 
     /// Asks another replica, and a few times again when Redis answers, but not after `end`. `party`: the client for whom.
@@ -137,53 +150,54 @@ impl Cluster {
     }
 
     /// Asks another replica. `party`: the client for whom, who has a share of the other replica's places for questions.
-    pub async fn ask<Q: Serialize, A: DeserializeOwned>(
+    pub async fn ask<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
         address: &str,
         question: &Q,
         party: Party,
     ) -> Result<A, Unanswered> {
-        let (sender, receiver) = oneshot::channel();
-        let waits = self.send_question(address, question, party, Waiting::Value(sender)).await?;
-        let answer = timeout(ANSWER_TIMEOUT, receiver).await.map_err(|_| Silent)?.map_err(|_| Silent)?;
+        let (first, answer) = oneshot::channel();
+        let waiting = Waiting { accounts: self.ledger.client(party), first: Some(first), frames: None };
+        let waits = self.send_question(address, question, waiting).await?;
+        let answer = timeout(ANSWER_TIMEOUT, answer).await.map_err(|_| Silent)?.map_err(|_| Silent)??;
         drop(waits);
+        let (answer, _charge) = answer.ok_or(Silent)?.into_parts();
         Ok(serde_json::from_value(answer).map_err(|_| Silent)?)
     }
 
-    /// Asks another replica for a stream. `Err` in the result: it answers with this instead.
-    pub async fn follow<Q: Serialize>(
+    /// Asks another replica for a stream. `Err` in the result: it answers with this instead. What waits to be read is charged to `party`.
+    pub async fn follow<Q: Serialize + Sync>(
         self: &Arc<Self>,
         address: &str,
         question: &Q,
         party: Party,
     ) -> Result<Result<Frames, Value>, Unanswered> {
         let (first, begins) = oneshot::channel();
-        let (sender, frames) = mpsc::channel(MAX_FRAMES);
-        let waits = self.send_question(address, question, party, Waiting::Frames(Some(first), sender)).await?;
+        let (sender, frames) = mpsc::unbounded_channel();
+        let waiting = Waiting { accounts: self.ledger.client(party), first: Some(first), frames: Some(sender) };
+        let waits = self.send_question(address, question, waiting).await?;
         // From now on, the other replica hears of it if nobody reads any more.
         let frames = Frames { cluster: Arc::clone(self), address: address.into(), number: waits.keep(), frames };
-        match timeout(ANSWER_TIMEOUT, begins).await.map_err(|_| Silent)?.map_err(|_| Silent)? {
-            Some(answer) => Ok(Err(answer)),
+        match timeout(ANSWER_TIMEOUT, begins).await.map_err(|_| Silent)?.map_err(|_| Silent)?? {
+            Some(answer) => Ok(Err(answer.into_parts().0)),
             None => Ok(Ok(frames)),
         }
     }
 
-    async fn send_question<Q: Serialize>(
+    async fn send_question<Q: Serialize + Sync>(
         &self,
         address: &str,
         question: &Q,
-        party: Party,
         waiting: Waiting,
     ) -> Result<Waits<'_>, Unanswered> {
         // Without messages, there is no answer.
         if !self.hears() {
             return Err(Silent.into());
         }
-        let question = serde_json::to_value(question).map_err(|_| Silent)?;
-        let number = random_id::number();
+        let (number, party) = (random_id::number(), waiting.accounts.party().number());
         self.bus.waiting.lock().insert(number, waiting);
         let waits = Waits { bus: Some(&self.bus), number };
-        match self.send(&to(address), Act::Ask { number, party: party.number(), question }).await? {
+        match self.send(&to(address), Act::Ask { number, party, question }).await? {
             // It may not have come back to Redis yet.
             0 if self.link.is_just_back() => Err(Silent.into()),
             0 => Err(Unanswered::Gone),
@@ -192,12 +206,18 @@ impl Cluster {
     }
 
     /// Returns how many have got the message.
-    async fn send(&self, channel: &str, act: Act) -> Result<usize, Silent> {
+    async fn send<V: Serialize>(&self, channel: &str, act: Act<V>) -> Result<usize, Unanswered> {
         let channel = self.key(channel);
         let number = self.bus.sent.fetch_add(1, Ordering::Relaxed) + 1;
         let message = Message { at: now(), number, from: self.address.to_string(), act };
         let text = serde_json::to_vec(&message).map_err(|_| Silent)?;
-        self.link.run(cmd("PUBLISH").arg(&channel).arg(self.seal(&text, &channel)?)).await
+        if text.len() > MAX_MESSAGE_BYTES {
+            return Err(NoRoom::too_long(text.len(), MAX_MESSAGE_BYTES).into());
+        }
+        let mut publish = cmd("PUBLISH");
+        publish.arg(&channel).arg(self.seal(&text, &channel)?);
+        drop((message, text));
+        Ok(self.link.run(&publish).await?)
     }
 
     /// Receives messages, for as long as wharf runs.
@@ -265,24 +285,39 @@ impl Cluster {
 
     fn take(self: &Arc<Self>, channel: &str, sealed: &[u8], member: &Arc<dyn Member>, asked: &mut JoinSet<()>) {
         let Ok(text) = self.open(sealed, channel) else { return };
-        let Ok(Message { at, number, from, act }) = serde_json::from_slice(&text) else { return };
+        let Ok(Message { at, number, from, act }) = serde_json::from_slice::<Message<Act<&RawValue>>>(&text) else {
+            return;
+        };
         let (now, own) = (now(), *from == *self.address);
         if at.abs_diff(now) > MAX_AGE_MS || !self.bus.taken.lock().take(&from, number, now) {
             return;
         }
         match act {
-            Act::Tell(message) => member.told(message, own),
+            Act::Tell(message) => {
+                if let Ok(message) = serde_json::from_str(message.get()) {
+                    member.told(message, own);
+                }
+            }
             _ if own => {}
             Act::Ask { number, party, question } => {
+                let party = Party::of(party);
                 // A client that has used up its share gets no answer.
-                let Ok(place) = self.bus.asked.take(Party::of(party)) else { return };
+                let Ok(place) = self.bus.asked.take(party) else { return };
+                let accounts = self.ledger.client(party);
+                let question = self.received(&accounts, question);
                 let left = CancellationToken::new();
                 self.bus.sending.lock().insert(number, left.clone());
                 let (cluster, member) = (Arc::clone(self), Arc::clone(member));
                 asked.spawn(async move {
-                    let answered = async { cluster.answer(&from, number, member.asked(question).await).await };
+                    let answered = async {
+                        let answer = match question {
+                            Ok(question) => member.asked(question).await,
+                            Err(no_room) => Answer::NoRoom(no_room),
+                        };
+                        cluster.answer(&from, number, answer, &accounts).await
+                    };
                     // If it cannot be sent, the one who asked does not wait forever, and reads the rest of a stream when its client comes back.
-                    let _sent: Option<Result<(), Silent>> = left.run_until_cancelled(answered).await;
+                    let _sent: Option<Result<(), Unanswered>> = left.run_until_cancelled(answered).await;
                     cluster.bus.sending.lock().remove(&number);
                     drop(place);
                 });
@@ -292,45 +327,81 @@ impl Cluster {
                     sending.cancel();
                 }
             }
-            Act::Answer(number, answer) => match self.bus.waiting.lock().remove(&number) {
-                Some(Waiting::Value(waiting)) => drop(waiting.send(answer)),
-                Some(Waiting::Frames(Some(first), _)) => drop(first.send(Some(answer))),
-                Some(Waiting::Frames(None, _)) | None => {}
-            },
+            Act::Answer(number, answer) => {
+                let waiting = self.bus.waiting.lock().remove(&number);
+                if let Some(Waiting { accounts, first: Some(first), .. }) = waiting {
+                    first.send(self.received(&accounts, answer).map(Some)).ok();
+                }
+            }
             Act::Begin(number) => {
-                if let Some(Waiting::Frames(first, _)) = self.bus.waiting.lock().get_mut(&number)
-                    && let Some(first) = first.take()
+                if let Some(waiting) = self.bus.waiting.lock().get_mut(&number)
+                    && let Some(first) = waiting.first.take()
                 {
-                    first.send(None).ok();
+                    first.send(Ok(None)).ok();
                 }
             }
             Act::Frame(number, frame) => {
-                let mut waiting = self.bus.waiting.lock();
-                if let Some(Waiting::Frames(_, frames)) = waiting.get(&number)
-                    && frames.try_send(frame).is_err()
-                {
-                    // The reader is gone or too slow.
-                    waiting.remove(&number);
+                let followed = self.bus.waiting.lock().get(&number).and_then(Waiting::followed);
+                if let Some((accounts, frames)) = followed {
+                    let frame = self.received_frame(&accounts, frame);
+                    let ends = frame.is_err();
+                    // The reader may be gone. What follows has no place in the stream without this frame.
+                    if (frames.send(frame).is_err() || ends)
+                        && let Some(waiting) = self.bus.waiting.lock().get_mut(&number)
+                    {
+                        waiting.frames = None;
+                    }
                 }
             }
+            Act::Cut(number, no_room) => match self.bus.waiting.lock().remove(&number) {
+                Some(Waiting { first: Some(first), .. }) => drop(first.send(Err(no_room))),
+                Some(Waiting { frames: Some(frames), .. }) => drop(frames.send(Err(no_room))),
+                Some(_) | None => {}
+            },
             Act::End(number) => drop(self.bus.waiting.lock().remove(&number)),
         }
     }
 
-    /// Sends an answer.
-    async fn answer(&self, from: &str, number: u64, answer: Answer) -> Result<(), Silent> {
+    /// Reads what another replica has sent, and charges for it before.
+    fn received(&self, accounts: &Accounts, sent: &RawValue) -> Result<Charged<Value>, NoRoom> {
+        let charge = self.ledger.message(accounts, message_bytes(sent.get().as_bytes()))?;
+        Ok(Charged::new(serde_json::from_str(sent.get()).unwrap_or_default(), charge))
+    }
+
+    fn received_frame(&self, accounts: &Accounts, sent: &RawValue) -> Result<Charged<String>, NoRoom> {
+        let charge = self.ledger.message(accounts, sent.get().len() + FRAME_BYTES)?;
+        Ok(Charged::new(serde_json::from_str(sent.get()).unwrap_or_default(), charge))
+    }
+
+    /// Sends an answer. `accounts`: those of the client for whom it was asked.
+    async fn answer(&self, from: &str, number: u64, answer: Answer, accounts: &Accounts) -> Result<(), Unanswered> {
         let channel = to(from);
-        let mut frames = match answer {
-            Answer::Value(value) => return self.send(&channel, Act::Answer(number, value)).await.map(drop),
-            Answer::Frames(frames) => frames,
+        let sent = match answer {
+            Answer::Value(value) => self.send(&channel, Act::Answer(number, value)).await.map(drop),
+            Answer::Frames(frames) => self.send_frames(&channel, number, frames, accounts).await,
+            Answer::NoRoom(no_room) => Err(no_room.into()),
         };
-        self.send(&channel, Act::Begin(number)).await?;
+        match sent {
+            Err(Unanswered::NoRoom(no_room)) => self.send(&channel, Act::<()>::Cut(number, no_room)).await.map(drop),
+            sent => sent,
+        }
+    }
+
+    async fn send_frames(
+        &self,
+        channel: &str,
+        number: u64,
+        mut frames: Pin<Box<dyn Stream<Item = String> + Send>>,
+        accounts: &Accounts,
+    ) -> Result<(), Unanswered> {
+        self.send(channel, Act::<()>::Begin(number)).await?;
         while let Some(frame) = frames.next().await {
-            if self.send(&channel, Act::Frame(number, frame)).await? == 0 {
+            let _charge = self.ledger.message(accounts, SENT_COPIES * frame.len()).map_err(NoRoom::from)?;
+            if self.send(channel, Act::Frame(number, frame)).await? == 0 {
                 return Ok(());
             }
         }
-        self.send(&channel, Act::End(number)).await.map(drop)
+        self.send(channel, Act::<()>::End(number)).await.map(drop)
     }
 }
 
@@ -361,12 +432,12 @@ pub struct Frames {
     cluster: Arc<Cluster>,
     address: String,
     number: u64,
-    frames: mpsc::Receiver<String>,
+    frames: mpsc::UnboundedReceiver<Result<Charged<String>, NoRoom>>,
 }
 
 impl Frames {
-    /// Returns the next frame. `None`: the stream has ended, or the replica is gone.
-    pub async fn next(&mut self) -> Option<String> {
+    /// Returns the next frame, or why there is no room for what follows. `None`: the stream has ended, or the replica is gone.
+    pub async fn next(&mut self) -> Option<Result<Charged<String>, NoRoom>> {
         loop {
             match timeout(FRAME_TIMEOUT, self.frames.recv()).await {
                 Ok(frame) => return frame,
@@ -383,7 +454,109 @@ impl Drop for Frames {
         if was_open && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (cluster, address, number) =
                 (Arc::clone(&self.cluster), std::mem::take(&mut self.address), self.number);
-            runtime.spawn(async move { cluster.send(&to(&address), Act::Leave(number)).await });
+            runtime.spawn(async move { cluster.send(&to(&address), Act::<()>::Leave(number)).await });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_base::ledger::Ledger;
+
+    use super::*;
+    use crate::cluster::replica;
+
+    struct Nobody;
+
+    impl Member for Nobody {
+        fn told(&self, _: Value, _: bool) {}
+
+        fn asked(self: Arc<Self>, _: Charged<Value>) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+            Box::pin(async { Answer::Value(Value::Null) })
+        }
+
+        fn connected(&self) {}
+    }
+
+    /// One replica that gets what another one sends.
+    struct Two {
+        one: Arc<Cluster>,
+        other: Arc<Cluster>,
+        asked: JoinSet<()>,
+        sent: u64,
+    }
+
+    impl Two {
+        fn take<V: Serialize>(&mut self, act: Act<V>) {
+            self.sent += 1;
+            let message = Message { at: now(), number: self.sent, from: self.other.address().to_owned(), act };
+            let channel = self.one.key(&to(self.one.address()));
+            let sealed = self.other.seal(&serde_json::to_vec(&message).unwrap(), &channel).unwrap();
+            let member: Arc<dyn Member> = Arc::new(Nobody);
+            self.one.take(&channel, &sealed, &member, &mut self.asked);
+        }
+
+        /// Makes a client follow a stream, and returns its reader.
+        fn follows(&mut self, number: u64, party: Party) -> mpsc::UnboundedReceiver<Result<Charged<String>, NoRoom>> {
+            let (sender, frames) = mpsc::unbounded_channel();
+            let waiting = Waiting { accounts: self.one.ledger.client(party), first: None, frames: Some(sender) };
+            self.one.bus.waiting.lock().insert(number, waiting);
+            frames
+        }
+    }
+
+    // The connections to Redis are made in a runtime.
+    #[tokio::test]
+    async fn what_waits_of_streams_is_charged_to_who_follows_them() {
+        let ledger = Ledger::new(1 << 20);
+        let (one, other) = (replica(7, 1, &ledger), replica(7, 2, &ledger));
+        let mut two = Two { one, other, asked: JoinSet::new(), sent: 0 };
+        let (greedy, modest) = (Party::of(1), Party::of(2));
+        for frame in ["x".repeat(100_000), "y".repeat(1000), String::new()] {
+            let (mut slow, mut quick) = (two.follows(1, greedy), two.follows(2, modest));
+            let (mut sent, before) = (0, ledger.whole().used());
+            let cut = loop {
+                two.take(Act::Frame(1, &frame));
+                two.take(Act::Frame(2, "small"));
+                assert_eq!(quick.try_recv().unwrap().expect("there is room for it").len(), 5);
+                if two.one.bus.waiting.lock()[&1].frames.is_none() {
+                    break slow.len() - 1;
+                }
+                sent += 1;
+                assert!(sent < 100_000, "it is charged");
+            };
+            assert_eq!(cut, sent);
+            let held = ledger.whole().used() - before;
+            assert!((sent * frame.len()..1 << 19).contains(&held), "{held} bytes for {sent} frames");
+            two.take(Act::Frame(1, "there is no frame after one that is missing"));
+            for _ in 0..sent {
+                assert_eq!(slow.try_recv().unwrap().expect("a frame").as_ref(), frame.as_bytes());
+            }
+            let no_room = slow.try_recv().unwrap().expect_err("why it ends");
+            assert!(no_room.text.contains("total_host_memory_mib") && !no_room.never, "{no_room}");
+            assert!(slow.try_recv().is_err());
+            assert_eq!(ledger.whole().used(), before, "what was read is not charged any more");
+        }
+        let mut frames = two.follows(1, greedy);
+        two.take(Act::Frame(1, "z".repeat(1 << 20)));
+        assert!(frames.try_recv().unwrap().expect_err("it never fits").never);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_charged_to_who_asked() {
+        let ledger = Ledger::new(1 << 20);
+        let (one, other) = (replica(7, 1, &ledger), replica(7, 2, &ledger));
+        let mut two = Two { one, other, asked: JoinSet::new(), sent: 0 };
+        for (answer, fits) in [("x".repeat(1000), true), ("x".repeat(1 << 20), false)] {
+            let (sender, mut first) = oneshot::channel();
+            let accounts = ledger.client(Party::of(1));
+            let waiting = Waiting { accounts, first: Some(sender), frames: None };
+            two.one.bus.waiting.lock().insert(1, waiting);
+            two.take(Act::Answer(1, &answer));
+            let answered = first.try_recv().unwrap();
+            assert_eq!(answered.is_ok(), fits);
+            assert_eq!(ledger.whole().used() > answer.len(), fits);
+        }
+        assert_eq!(ledger.whole().used(), 0);
     }
 }

@@ -15,11 +15,12 @@ use redis::Script;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wharf_base::{
+    ledger::Ledger,
     party,
     state_keys::{Ciphers, Signers, StateKeys},
     text::hex,
 };
-use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
+use wharf_config::config::cluster::Cluster as Settings;
 
 use crate::{link::Link, silent::Silent, turns::Turns, waiting::Bus};
 
@@ -59,7 +60,6 @@ return {known, redis.call('ZRANGE', KEYS[1], 0, -1)}",
 pub struct Cluster {
     /// The name of this replica in records.
     pub name: Arc<str>,
-    pub limits_alone: LimitsAlone,
     /// The address of this process among the replicas. A replica that was restarted has another one.
     pub(crate) address: Arc<str>,
     prefix: String,
@@ -69,6 +69,7 @@ pub struct Cluster {
     questions: Signers,
     pub(crate) link: Link,
     pub(crate) bus: Bus,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) turns: Turns,
     /// The addresses of the replicas that run, as far as is known.
     live: RwLock<HashSet<String>>,
@@ -79,8 +80,14 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Prepares to join. Redis need not run yet. `number`: identifies this process.
-    pub fn new(settings: &Settings, keys: &StateKeys, number: [u8; ADDRESS_BYTES]) -> Result<Arc<Self>> {
+    /// Prepares to join. Redis need not run yet. `number`: identifies this process. `ledger`: what other replicas send for a client
+    /// is charged there.
+    pub fn new(
+        settings: &Settings,
+        keys: &StateKeys,
+        number: [u8; ADDRESS_BYTES],
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<Self>> {
         let address: Arc<str> = hex(&number).into();
         let wrong = |_| anyhow!("the key has a wrong length");
         // A client is the same party for all replicas, so that what it stores is charged to it wherever it comes.
@@ -88,13 +95,13 @@ impl Cluster {
         party::share_key(&party);
         Ok(Arc::new(Self {
             name: settings.name.as_str().into(),
-            limits_alone: settings.limits_alone,
             prefix: settings.prefix.clone(),
             memory_bytes: settings.memory_bytes,
             ciphers: keys.derived(PURPOSE).map_err(wrong)?,
             questions: keys.signers(QUESTIONS).map_err(wrong)?,
             link: Link::new(settings).context("[cluster]")?,
             bus: Bus::new(),
+            ledger: Arc::clone(ledger),
             turns: Turns::default(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
@@ -225,8 +232,13 @@ pub(crate) fn settings(port: u16, database: i64) -> Settings {
         ca_file: None,
         prefix: "wharf:".into(),
         memory_bytes: 1 << 20,
-        limits_alone: LimitsAlone::Divide,
     }
+}
+
+/// A replica with such a key and number, whose Redis does not run.
+#[cfg(test)]
+pub(crate) fn replica(key: u8, number: u8, ledger: &Arc<Ledger>) -> Arc<Cluster> {
+    Cluster::new(&settings(1, 0), &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES], ledger).unwrap()
 }
 
 #[cfg(test)]
@@ -236,9 +248,7 @@ mod tests {
     // The connections to Redis are made in a runtime.
     #[tokio::test]
     async fn only_a_question_that_a_replica_has_asked_in_the_session_has_an_asker() {
-        let made = |key: u8, number: u8| {
-            Cluster::new(&settings(1, 0), &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES]).unwrap()
-        };
+        let made = |key: u8, number: u8| replica(key, number, &Ledger::new(1 << 20));
         let (one, other, stranger) = (made(7, 1), made(7, 2), made(8, 3));
         let id = one.question_id("s", "x-1");
         assert!(id.len() <= 96, "{id}");

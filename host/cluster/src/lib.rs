@@ -24,6 +24,6 @@ mod waiting;
 pub use bus::{Answer, Frames, Member};
 pub use cluster::{ADDRESS_BYTES, Cluster};
 pub use count::{Counted, Limit, Used};
-pub use silent::{NotStored, Silent, Unanswered};
+pub use silent::{NoRoom, NotStored, Silent, Unanswered};
 pub use store::Before;
 pub use waiting::ASKED;

@@ -11,9 +11,12 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use wharf_base::places::{Places, PoolRule};
+use wharf_base::{
+    ledger::{Accounts, Charged},
+    places::{Places, PoolRule},
+};
 
-use crate::taken::Taken;
+use crate::{silent::NoRoom, taken::Taken};
 
 /// How many questions of other replicas are under way at once.
 const MAX_ASKED: usize = 1024;
@@ -55,8 +58,21 @@ impl Bus {
     }
 }
 
-pub enum Waiting {
-    Value(oneshot::Sender<Value>),
-    /// The first frame is what the replica says instead of a stream, or nothing.
-    Frames(Option<oneshot::Sender<Option<Value>>>, mpsc::Sender<String>),
+/// Someone who waits for an answer of another replica, or follows a stream of it.
+pub struct Waiting {
+    /// The client for whom, who is charged for what comes.
+    pub accounts: Accounts,
+    /// Gets the answer, until it is there. `None` in it: a stream begins.
+    pub first: Option<oneshot::Sender<Result<Option<Charged<Value>>, NoRoom>>>,
+    /// Gets the frames of a stream, or why there is no room for more of them. What waits in here is bounded by what is charged for it.
+    pub frames: Option<FrameSender>,
+}
+
+pub type FrameSender = mpsc::UnboundedSender<Result<Charged<String>, NoRoom>>;
+
+impl Waiting {
+    /// Returns who is charged for frames, and who gets them.
+    pub fn followed(&self) -> Option<(Accounts, FrameSender)> {
+        Some((self.accounts.clone(), self.frames.clone()?))
+    }
 }

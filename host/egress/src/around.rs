@@ -67,8 +67,8 @@ fn is_in(networks: &[Network], address: IpAddr) -> bool {
 /// Returns the networks as Linux shows them. Systems without these files show none.
 fn networks() -> Vec<Network> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let (v4, v6) = (read("/proc/net/fib_trie"), read("/proc/net/if_inet6"));
-    from_routes(&v4).chain(from_interfaces(&v6)).collect()
+    let [v4, interfaces, v6] = ["/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/net/ipv6_route"].map(read);
+    from_routes(&v4).chain(from_interfaces(&interfaces)).chain(from_routes_v6(&v6)).collect()
 }
 
 /// Parses `fib_trie`: under each address, the routes that begin with it. `host LOCAL` is an address of the machine itself, and `link UNICAST`
@@ -94,6 +94,23 @@ fn from_interfaces(text: &str) -> impl Iterator<Item = Network> {
         let address = u128::from_str_radix(words.next()?, 16).ok()?;
         let bits = u8::from_str_radix(words.nth(1)?, 16).ok()?;
         Network::new(Ipv6Addr::from_bits(address).into(), bits)
+    })
+}
+
+/// Parses `ipv6_route`: destination and its bits, source and its bits, the next router, three numbers, flags and the interface, in hexadecimal.
+/// An address often has no network itself, such as one of DHCP, and its network only a route.
+fn from_routes_v6(text: &str) -> impl Iterator<Item = Network> {
+    const UP: u32 = 1;
+    const GATEWAY: u32 = 2;
+    const REJECT: u32 = 0x200;
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let address = u128::from_str_radix(words.next()?, 16).ok()?;
+        let bits = u8::from_str_radix(words.next()?, 16).ok()?;
+        let router = u128::from_str_radix(words.nth(2)?, 16).ok()?;
+        let flags = u32::from_str_radix(words.nth(3)?, 16).ok()?;
+        let is_near = router == 0 && flags & (UP | GATEWAY | REJECT) == UP;
+        Network::new(Ipv6Addr::from_bits(address).into(), bits).filter(|_| is_near)
     })
 }
 
@@ -123,9 +140,27 @@ Local:
 00000000000000000000000000000001 01 80 10 80       lo
 ";
 
+    /// Routes as the kernel writes them: destination, bits, next router, flags.
+    const ROUTES_V6: [(&str, &str, &str, &str); 7] = [
+        ("2a0104f8000a0000000000000000c0de", "80", NOWHERE, "00000001"),
+        ("2a0104f8000a00000000000000000000", "40", NOWHERE, "00000001"),
+        ("2a0104f8000b00000000000000000000", "40", ROUTER, "00000003"),
+        ("2a0104f8000c00000000000000000000", "40", NOWHERE, "00000201"),
+        ("20000000000000000000000000000000", "03", NOWHERE, "00000001"),
+        (NOWHERE, "00", ROUTER, "00000003"),
+        (NOWHERE, "00", NOWHERE, "00200200"),
+    ];
+    const NOWHERE: &str = "00000000000000000000000000000000";
+    const ROUTER: &str = "fe800000000000000000000000000001";
+
     #[test]
     fn addresses_of_the_machine_and_its_neighbours_are_around() {
-        let networks: Vec<Network> = from_routes(ROUTES).chain(from_interfaces(INTERFACES)).collect();
+        let route = |(to, bits, router, flags)| {
+            format!("{to} {bits} {NOWHERE} 00 {router} 00000400 00000001 00000000 {flags}     eth0\n")
+        };
+        let routes = ROUTES_V6.map(route).concat();
+        let networks = from_routes(ROUTES).chain(from_interfaces(INTERFACES)).chain(from_routes_v6(&routes));
+        let networks: Vec<Network> = networks.collect();
         for (address, expected) in [
             ("93.184.216.34", true),
             ("93.184.216.1", true),
@@ -138,6 +173,12 @@ Local:
             ("2606:4700::1111", true),
             ("2606:4700::2", true),
             ("2606:4700:0:1::1", false),
+            ("2a01:4f8:a::c0de", true),
+            ("2a01:4f8:a::1", true),
+            ("2a01:4f8:a:1::1", false),
+            ("2a01:4f8:b::1", false),
+            ("2a01:4f8:c::1", false),
+            ("2a00:1450::1", false),
         ] {
             assert_eq!(is_in(&networks, address.parse().unwrap()), expected, "{address}");
         }

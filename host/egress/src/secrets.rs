@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use wharf_base::{
     guard::{check_private_file, check_trusted_file},
+    guessable,
     program::{self, Command},
 };
 
@@ -286,11 +287,9 @@ fn validated(text: &str) -> Result<Secret> {
     let text = text.strip_suffix('\r').unwrap_or(text);
     let bytes = text.len();
     ensure!(bytes >= MIN_SECRET_BYTES, "it has {bytes} bytes, fewer than {MIN_SECRET_BYTES}, and could be guessed");
-    // So stand the secrets in files that are made to be copied.
-    ensure!(
-        text.bytes().any(|byte| byte != b'0'),
-        "it has only zeros, as in an example, so everybody knows it; `openssl rand -hex 32` makes another"
-    );
+    if let Some(why) = guessable::why(text) {
+        bail!("it is {why}, as in an example, so everybody can guess it; `openssl rand -hex 32` makes another");
+    }
     ensure!(bytes <= MAX_SECRET_BYTES, "it has more than {MAX_SECRET_BYTES} bytes");
     ensure!(!text.chars().any(char::is_control), "it contains control characters, such as line breaks");
     Ok(Secret(text.into()))
@@ -318,7 +317,7 @@ mod tests {
             format!("{name} = {{ file = {:?} }}\n", path)
         };
         let text = [
-            write("good", "0123456789abcdef\n", 0o600),
+            write("good", "0123456789abcdeg\n", 0o600),
             write("open", "0123456789abcdef", 0o644),
             write("short", "0123456789", 0o600),
             write("lines", "0123456789\n0123456789", 0o600),
@@ -330,7 +329,7 @@ mod tests {
         ];
         let vault = Vault::new(&sources(&text.concat()).unwrap());
         for (name, expected) in [
-            ("good", Ok("0123456789abcdef")),
+            ("good", Ok("0123456789abcdeg")),
             ("command", Ok("a $HOME `x` value")),
             ("open", Err("chmod 600")),
             ("short", Err("fewer than 16")),
@@ -353,9 +352,9 @@ mod tests {
         let later = vault.renewed(&sources(&format!("good = {{ file = {good:?} }}")).unwrap());
         let known =
             |vault: &Vault| vault.known(["good"].into_iter()).map(|one| one.expose().to_owned()).collect::<Vec<_>>();
-        assert_eq!(known(&later), ["0123456789abcdef"], "a server may still repeat it");
+        assert_eq!(known(&later), ["0123456789abcdeg"], "a server may still repeat it");
         later.get("good").await.unwrap();
-        assert_eq!(known(&later), ["the value of another day", "0123456789abcdef"]);
+        assert_eq!(known(&later), ["the value of another day", "0123456789abcdeg"]);
         assert_eq!(format!("{:?}", vault.get("good").await.unwrap()), "Secret(…)");
     }
 

@@ -83,7 +83,7 @@ impl ClientCapabilities {
 
 /// Returns the capabilities that wharf declares. All of them are declared from the start, regardless of the loaded plugins: plugins come
 /// and go, and a client cannot be notified that the server's capabilities have changed. `tasks`: whether calls may run as tasks.
-pub(crate) fn server_capabilities(revision: Revision, tasks: bool) -> Value {
+pub(crate) fn server_capabilities(revision: Revision) -> Value {
     let mut capabilities = Object::new();
     capabilities.insert("tools".into(), json!({ "listChanged": true }));
     capabilities.insert("resources".into(), json!({ "subscribe": true, "listChanged": true }));
@@ -93,11 +93,11 @@ pub(crate) fn server_capabilities(revision: Revision, tasks: bool) -> Value {
         capabilities.insert("completions".into(), json!({}));
     }
     match revision {
-        Revision::V2025_11_25 if tasks => {
+        Revision::V2025_11_25 => {
             let requests = json!({ "tools": { "call": {} } });
             capabilities.insert("tasks".into(), json!({ "list": {}, "cancel": {}, "requests": requests }));
         }
-        Revision::V2026_07_28 if tasks => {
+        Revision::V2026_07_28 => {
             capabilities.insert("extensions".into(), json!({ TASKS_EXTENSION: {} }));
         }
         _ => {}

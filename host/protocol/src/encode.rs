@@ -27,27 +27,14 @@ pub struct Encoder {
     /// The revision for which everything is written.
     pub revision: Revision,
     server: ServerInfo,
-    /// Whether calls may run as tasks.
-    pub tasks: bool,
-    /// How long clients may cache lists and the answer to `server/discover`.
-    lists: CacheHint,
     /// The end of every result that has no `_meta` of its own: the members that every modern result has, and the closing brace.
     ending: Box<str>,
 }
 
-/// How long a client may cache a result, and whether it may share it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheHint {
-    /// The time to live in milliseconds; with 0 the client requests the result again each time.
-    pub ttl_ms: u64,
-    /// Whether a shared cache may return it to other clients too.
-    pub public: bool,
-}
-
 impl Encoder {
-    /// Creates an encoder. `tasks`: whether calls may run as tasks. `lists`: how long clients may cache lists.
-    pub fn new(revision: Revision, server: ServerInfo, tasks: bool, lists: CacheHint) -> Self {
-        let mut encoder = Self { revision, server, tasks, lists, ending: "}".into() };
+    /// Creates an encoder.
+    pub fn new(revision: Revision, server: ServerInfo) -> Self {
+        let mut encoder = Self { revision, server, ending: "}".into() };
         if encoder.modern() {
             let meta = json!({ SERVER_INFO: encoder.server_info() });
             encoder.ending = format!(r#","resultType":"complete","_meta":{meta}}}"#).into();
@@ -79,10 +66,6 @@ impl Encoder {
         let mut info = self.server_info();
         if self.since(Revision::V2025_11_25) {
             insert_some(&mut info, "description", self.server.description.as_deref());
-            insert_some(&mut info, "websiteUrl", self.server.website.as_deref());
-            if !self.server.icons.is_empty() {
-                info.insert("icons".into(), self.server.icons.iter().cloned().map(Value::Object).collect());
-            }
         }
         Value::Object(info)
     }
@@ -105,11 +88,12 @@ impl Encoder {
         self.finish(result, "complete")
     }
 
-    /// Adds the caching hints, which modern revisions require in the results of lists, reads and discovery.
-    fn cacheable(&self, mut result: Object, hint: CacheHint) -> String {
+    /// Adds the caching hints, which modern revisions require in the results of lists, reads and discovery. They forbid to cache: lists
+    /// change with plugins and callers, and contents at any time.
+    fn cacheable(&self, mut result: Object) -> String {
         if self.modern() {
-            result.insert("ttlMs".into(), hint.ttl_ms.into());
-            result.insert("cacheScope".into(), if hint.public { "public" } else { "private" }.into());
+            result.insert("ttlMs".into(), 0.into());
+            result.insert("cacheScope".into(), "private".into());
         }
         self.complete(result)
     }
@@ -124,7 +108,7 @@ impl Encoder {
     pub fn initialize(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
-        result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
+        result.insert("capabilities".into(), server_capabilities(self.revision));
         result.insert("serverInfo".into(), self.whole_server_info());
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.as_str().into());
@@ -136,12 +120,12 @@ impl Encoder {
     pub fn discover(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
-        result.insert("capabilities".into(), server_capabilities(self.revision, self.tasks));
+        result.insert("capabilities".into(), server_capabilities(self.revision));
         if let Some(instructions) = instructions {
             result.insert("instructions".into(), instructions.as_str().into());
         }
         result.insert("_meta".into(), json!({ SERVER_INFO: self.whole_server_info() }));
-        self.cacheable(result, self.lists)
+        self.cacheable(result)
     }
 
     /// Writes one page of a list. `key` is the name of the member with the entries, such as `tools`. Without `next_cursor` it is the last
@@ -152,7 +136,7 @@ impl Encoder {
         if let Some(cursor) = next_cursor {
             result.insert("nextCursor".into(), cursor.into());
         }
-        self.cacheable(result, self.lists)
+        self.cacheable(result)
     }
 
     /// Writes an entry of `tools/list`.
@@ -181,7 +165,7 @@ impl Encoder {
             TaskSupport::Optional => Some("optional"),
             TaskSupport::Required => Some("required"),
         };
-        if let Some(support) = support.filter(|_| self.tasks && self.revision == Revision::V2025_11_25) {
+        if let Some(support) = support.filter(|_| self.revision == Revision::V2025_11_25) {
             object.insert("execution".into(), json!({ "taskSupport": support }));
         }
         self.add_more(&mut object, &tool.more);
@@ -270,13 +254,12 @@ impl Encoder {
         json
     }
 
-    /// Writes the answer to `resources/read`. The caching hints forbid modern clients to cache it.
+    /// Writes the answer to `resources/read`.
     pub fn read_result(&self, result: ReadResult) -> String {
         let mut object = Object::new();
         let contents = result.contents.into_iter().map(|contents| self.contents(contents));
         object.insert("contents".into(), contents.collect());
-        // The contents may depend on the client and may change at any time.
-        self.cacheable(object, CacheHint::default())
+        self.cacheable(object)
     }
 
     /// Writes the answer to `prompts/get`.

@@ -103,10 +103,10 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.as_str() == text)
     }
 
-    /// Whether a revision has this method. `tasks`: whether wharf offers tasks at all; if not, no revision has their methods.
-    pub fn is_in(self, revision: Revision, tasks: bool) -> bool {
+    /// Whether a revision has this method.
+    pub fn is_in(self, revision: Revision) -> bool {
         let era = revision.era();
-        let tasks = tasks && revision >= Revision::V2025_11_25;
+        let tasks = revision >= Revision::V2025_11_25;
         match self {
             Self::ListTools
             | Self::CallTool
@@ -164,18 +164,16 @@ mod tests {
 
     #[test]
     fn revisions_have_what_they_say() {
-        // For each revision: the number of methods without tasks, and with them.
-        for (revision, plain, with_tasks) in [
-            (Revision::V2024_11_05, 13, 13),
-            (Revision::V2025_03_26, 13, 13),
-            (Revision::V2025_06_18, 13, 13),
-            (Revision::V2025_11_25, 13, 17),
-            (Revision::V2026_07_28, 10, 13),
+        for (revision, count) in [
+            (Revision::V2024_11_05, 13),
+            (Revision::V2025_03_26, 13),
+            (Revision::V2025_06_18, 13),
+            (Revision::V2025_11_25, 17),
+            (Revision::V2026_07_28, 13),
         ] {
-            let count = |tasks| Method::ALL.into_iter().filter(|method| method.is_in(revision, tasks)).count();
-            assert_eq!((count(false), count(true)), (plain, with_tasks), "{revision:?}");
+            assert_eq!(Method::ALL.into_iter().filter(|method| method.is_in(revision)).count(), count, "{revision:?}");
         }
-        assert!(!Method::Initialize.is_in(Revision::V2026_07_28, true));
-        assert!(!Method::UpdateTask.is_in(Revision::V2025_11_25, true));
+        assert!(!Method::Initialize.is_in(Revision::V2026_07_28));
+        assert!(!Method::UpdateTask.is_in(Revision::V2025_11_25));
     }
 }

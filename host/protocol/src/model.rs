@@ -208,8 +208,4 @@ pub struct ServerInfo {
     pub version: String,
     /// A description for people; since 2025-11-25.
     pub description: Option<String>,
-    /// The URL of a website; since 2025-11-25.
-    pub website: Option<String>,
-    /// The icons, each with at least its `src`; since 2025-11-25.
-    pub icons: Vec<Object>,
 }

@@ -75,11 +75,11 @@ fn one_block_each(message: Value) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{encode::CacheHint, model::ServerInfo, shown::Shown};
+    use crate::{model::ServerInfo, shown::Shown};
 
     fn encoder(revision: Revision) -> Encoder {
         let server = ServerInfo { name: "s".into(), version: "1".into(), ..ServerInfo::default() };
-        Encoder::new(revision, server, true, CacheHint::default())
+        Encoder::new(revision, server)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use proptest::{collection, option, prelude::*};
 use serde_json::{Value, json};
 use wharf_protocol::{
     Frame, Id, Message, Object, Revision, RpcError, Shown,
-    encode::{CacheHint, Encoder},
+    encode::Encoder,
     header,
     message::{error_text, notification_text, request_text, result_text},
     meta::RequestMeta,
@@ -22,8 +22,7 @@ use wharf_testing::schema;
 fn encoders() -> [Encoder; 5] {
     let server =
         ServerInfo { name: "wharf".into(), title: Some("wharf".into()), version: "1".into(), ..ServerInfo::default() };
-    let lists = CacheHint { ttl_ms: 5, public: true };
-    Revision::ALL.map(|revision| Encoder::new(revision, server.clone(), true, lists))
+    Revision::ALL.map(|revision| Encoder::new(revision, server.clone()))
 }
 
 /// Validates the JSON of a result, or of a part of one, with a definition that every revision has.

@@ -1,8 +1,8 @@
 //! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
 //! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of JSON-RPC, except as
-//! the client of components that are MCP servers, nor of any files on disk except those of its own cache. The caller states in a [`wharf_scope::Scope`]
-//! what a call may access, and gets a [`Report`] of how the call ended.
+//! the client of components that are MCP servers, nor of any files on disk except those of its own cache. The caller states in a
+//! [`wharf_scope::Scope`] what a call may access, and gets a [`Report`] of how the call ended.
 //!
 //! This crate maintains one invariant: nothing that a guest does outlives its call, and no call can see anything of another. The one
 //! exception is opt-in: if the operator lets a plugin's instances be reused, what a call leaves in its instance is visible to later calls
@@ -10,82 +10,62 @@
 
 #![deny(clippy::large_futures, missing_docs)]
 
-#[macro_use]
-mod page_scans;
-
 mod adapter;
 mod bindings;
-mod blocking;
-mod cache;
-mod call;
+mod bounds;
 mod compile;
-mod component;
-mod config_store;
-mod draft;
-mod effort;
-mod engine;
-mod files;
-mod fixed;
-mod handles;
-#[cfg_attr(
-    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
-    allow(dead_code, reason = "other systems cannot tell which pages were written")
-)]
-mod idle;
-mod instance;
-pub mod json;
-mod limits;
-mod linker;
-mod load;
-mod load_error;
-mod look;
-mod masked;
-mod new_entries;
-mod operation;
-mod output;
-mod outside;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[expect(unsafe_code, reason = "wasmtime's page scan can be changed nowhere else")]
-mod pagemap;
-mod parts;
-#[cfg(test)]
-mod prepared;
-mod retained;
-mod runtime;
-mod sandbox;
-mod scope;
-pub mod sections;
-mod store;
-mod told;
-#[expect(unsafe_code, reason = "calls a function whose type was checked before")]
-mod tools_export;
-mod traces;
-mod traffic;
-mod voice;
-mod warm;
-mod written;
+mod contract;
+mod file;
+mod run;
+mod wasi;
 
 pub use bindings::model;
-pub use call::{PluginCall, Report};
-pub use compile::{CompilerConfig, Program, compile_if_asked};
-pub use component::Exports;
-pub use effort::Effort;
-pub use instance::Operation;
-pub use load::{Code, LoadedPlugin};
-pub use load_error::{EngineError, LoadError};
-pub use look::would_instantiate;
-pub use operation::{
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+pub use bounds::pagemap::ioctl;
+pub use bounds::written::NotWritten;
+pub use compile::child::{CompilerConfig, Program, compile_if_asked};
+pub use compile::component::Exports;
+pub use compile::effort::Effort;
+pub use contract::operation::{
     CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, MAX_QUESTIONS, Outcome, PromptAnswer, ReadAnswer,
     ReadResource, Text, ToolAnswer,
 };
-pub use outside::{Outside, with_section};
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[doc(hidden)]
-pub use pagemap::ioctl;
-pub use sandbox::{Sandbox, SandboxConfig};
-pub use scope::{Events, NoEvents, PluginSpec, Wait};
-pub use told::Told;
-pub use written::NotWritten;
+pub use contract::{
+    json,
+    told::{Told, demangled},
+};
+pub use file::load_error::{EngineError, LoadError};
+pub use file::look::would_instantiate;
+pub use file::outside::{Outside, with_section};
+pub use file::sections;
+pub use run::call::{PluginCall, Report};
+pub use run::instance::Operation;
+pub use run::load::{Code, LoadedPlugin};
+pub use run::sandbox::{Sandbox, SandboxConfig};
+pub use wasi::reach::{Events, NoEvents, PluginSpec, Wait};
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
-pub static RULES: [&wharf_base::places::PoolRule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];
+pub static RULES: [&wharf_base::places::PoolRule; 3] = [&run::load::CALLS, &run::sandbox::SLOTS, &run::sandbox::FIRST];
+
+/// Makes the page scans of this program those that wharf needs: define it once, next to `main`. It puts a function of wharf in the place of
+/// the C library's `ioctl`, which otherwise does the same. Without it everything works, but calls of plugins with much memory take longer.
+/// It does nothing on other systems than Linux.
+#[macro_export]
+macro_rules! narrow_page_scans {
+    () => {
+        #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+        const _: () = {
+            #[allow(unsafe_code, reason = "a symbol of the whole program; not every program refuses it")]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn ioctl(
+                fd: ::std::ffi::c_int,
+                request: ::std::ffi::c_ulong,
+                argument: *mut ::std::ffi::c_void,
+            ) -> ::std::ffi::c_int {
+                // SAFETY: the caller has promised it.
+                unsafe { $crate::ioctl(fd, request, argument) }
+            }
+        };
+    };
+}

@@ -77,7 +77,7 @@ pub async fn publish(
     progress: Progress<'_>,
 ) -> Result<Pushed> {
     let OciVersion::Tag(tag) = &to.version else { bail!("oci://{to} has no tag; name the version, such as :1.4.2") };
-    let repository = Repository::open(&supply.outgoing, supply.sources, to, "pull,push").await?;
+    let repository = Repository::open(&supply.web, supply.sources, to, "pull,push").await?;
     let (config, manifest) = publication.artifact()?;
     let published =
         Pushed { component: digest(&publication.component), manifest: digest(&manifest), bytes: manifest.clone() };
@@ -97,7 +97,7 @@ pub async fn publish(
 
 /// Attaches a sigstore bundle to a published manifest.
 pub async fn attach(supply: &Supply<'_>, to: &OciReference, published: &Pushed, bundle: &str) -> Result<()> {
-    let repository = Repository::open(&supply.outgoing, supply.sources, to, "pull,push").await?;
+    let repository = Repository::open(&supply.web, supply.sources, to, "pull,push").await?;
     let (empty, bundle) = (Bytes::from_static(b"{}"), Bytes::copy_from_slice(bundle.as_bytes()));
     let manifest = Manifest {
         schema_version: 2,

@@ -12,17 +12,14 @@ use wharf_config::config::{
     reference::{OciReference, OciVersion},
     sources::SourceRules,
 };
-use wharf_egress::{
-    outgoing::{Destinations, Outgoing},
-    route::Unconnected,
-};
+use wharf_egress::{outgoing::Destinations, route::Unconnected};
 
 use super::{
     challenge::{self, Challenge},
     login::{self, Credentials, DOCKER_HUB},
     manifest::{Descriptor, INDEX, MANIFEST, MAX_MANIFEST_BYTES, digest},
     version,
-    web::{self, Answer, Asked, LONG, ask},
+    web::{self, Answer, Asked, LONG, Web},
 };
 
 /// The host that answers for docker's own registry.
@@ -35,7 +32,7 @@ const MAX_TOKEN_BYTES: usize = 64 << 10;
 
 /// A repository.
 pub struct Repository<'a> {
-    outgoing: &'a Outgoing,
+    web: &'a Web,
     sources: &'a SourceRules,
     /// The registry by which logins are named: the mirror's, if there is one.
     registry: String,
@@ -50,7 +47,7 @@ pub struct Repository<'a> {
 
 impl<'a> Repository<'a> {
     pub async fn open(
-        outgoing: &'a Outgoing,
+        web: &'a Web,
         sources: &'a SourceRules,
         reference: &OciReference,
         actions: &'static str,
@@ -69,9 +66,9 @@ impl<'a> Repository<'a> {
         let at = OciReference { registry: registry.clone(), repository: name.clone(), version: OciVersion::Highest };
         let secure = format!("https://{host}");
         let url: Uri = format!("{secure}/v2/").parse().context("the registry has no URL")?;
-        let reach = outgoing.reach_from(&url).await?;
+        let reach = web.reach_from(&url).await?;
         let base = match at.is_on_this_machine() {
-            true => match ask(outgoing, Asked::get(url, MAX_TOKEN_BYTES), reach, &|_| {}).await {
+            true => match web.ask(Asked::get(url, MAX_TOKEN_BYTES), reach, &|_| {}).await {
                 Err(error) if error.downcast_ref::<Unconnected>().is_some_and(Unconnected::speaks_no_tls) => {
                     format!("http://{host}")
                 }
@@ -80,7 +77,7 @@ impl<'a> Repository<'a> {
             },
             false => secure,
         };
-        Ok(Self { outgoing, sources, registry, base, name, actions, reach, authorization: Mutex::default() })
+        Ok(Self { web, sources, registry, base, name, actions, reach, authorization: Mutex::default() })
     }
 
     pub fn url(&self, path: &str) -> Result<Uri> {
@@ -92,10 +89,10 @@ impl<'a> Repository<'a> {
         // A registry may send uploads elsewhere, to where its login does not belong.
         let is_own = asked.url.to_string().starts_with(&format!("{}/", self.base));
         if !is_own {
-            return ask(self.outgoing, Asked { first: self.reach, ..asked }, self.reach, progress).await;
+            return self.web.ask(Asked { first: self.reach, ..asked }, self.reach, progress).await;
         }
         asked.authorization = self.authorization.lock().await.clone();
-        let answer = ask(self.outgoing, asked.clone(), self.reach, progress).await?;
+        let answer = self.web.ask(asked.clone(), self.reach, progress).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
@@ -106,7 +103,7 @@ impl<'a> Repository<'a> {
         let value = self.log_in(challenge).await?;
         *self.authorization.lock().await = Some(value.clone());
         asked.authorization = Some(value);
-        let answer = ask(self.outgoing, asked, self.reach, progress).await?;
+        let answer = self.web.ask(asked, self.reach, progress).await?;
         if answer.status == StatusCode::UNAUTHORIZED {
             bail!(
                 "{0}: 401, the login is wrong; run `docker login {0}`, or correct `logins` in [sources]",
@@ -158,7 +155,7 @@ impl<'a> Repository<'a> {
             }
         }
         asked.first = self.reach;
-        let answer = ask(self.outgoing, asked, self.reach, &|_| {}).await?;
+        let answer = self.web.ask(asked, self.reach, &|_| {}).await?;
         if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             if has_credentials {
                 bail!("{registry}: it gives no token for this login: {}", answer.status);

@@ -22,12 +22,12 @@ use super::{
     signatures::attached,
     trust::{MAX_SIGNATURE_BYTES, SignatureFile, as_text},
     version,
-    web::{Asked, LONG, ask},
+    web::{Asked, LONG, Web},
 };
 
 /// Fetches components as the config says.
 pub struct Supply<'a> {
-    pub(crate) outgoing: Outgoing,
+    pub(crate) web: Web,
     pub(crate) sources: &'a SourceRules,
 }
 
@@ -71,7 +71,7 @@ pub type Progress<'a> = &'a (dyn Fn(usize, Option<u64>) + Sync);
 
 impl<'a> Supply<'a> {
     pub fn new(config: &'a Config) -> Self {
-        Self { outgoing: Outgoing::new(&config.egress), sources: &config.sources }
+        Self { web: Web::new(Outgoing::new(&config.egress)), sources: &config.sources }
     }
 
     /// Finds the version that a reference means now.
@@ -80,7 +80,7 @@ impl<'a> Supply<'a> {
         let found = |version, created, from| Candidate { reference: reference.clone(), version, created, from };
         match reference {
             SourceReference::Oci(oci) => {
-                let repository = Repository::open(&self.outgoing, self.sources, oci, "pull").await?;
+                let repository = Repository::open(&self.web, self.sources, oci, "pull").await?;
                 let (which, version) = repository.choose(&oci.version).await?;
                 let manifest = repository.manifest(&which, MANIFEST).await?;
                 let (bytes, digest) =
@@ -110,7 +110,7 @@ impl<'a> Supply<'a> {
 
     /// Returns the highest version that a repository has beyond the one that is locked, whatever the reference says.
     pub async fn newest(&self, oci: &OciReference) -> Result<Option<String>> {
-        let repository = Repository::open(&self.outgoing, self.sources, oci, "pull").await?;
+        let repository = Repository::open(&self.web, self.sources, oci, "pull").await?;
         let tags = repository.tags().await?;
         Ok(version::highest(tags.iter().map(String::as_str), None).map(str::to_owned))
     }
@@ -149,10 +149,10 @@ impl Candidate<'_> {
                 Ok(Fetched { component, digest, manifest: Some((bytes, of_manifest)), version, signatures, created })
             }
             From::Web(url) => {
-                let reach = supply.outgoing.reach_from(&url).await?;
+                let reach = supply.web.reach_from(&url).await?;
                 let mut asked = Asked::get(url.clone(), MAX_COMPONENT_BYTES);
                 asked.timeout = LONG;
-                let answer = ask(&supply.outgoing, asked, reach, &|read| progress(read, None)).await?;
+                let answer = supply.web.ask(asked, reach, &|read| progress(read, None)).await?;
                 let created =
                     answer.header(http::header::LAST_MODIFIED).and_then(|at| httpdate::parse_http_date(at).ok());
                 let component = answer.body(&what)?;
@@ -160,7 +160,7 @@ impl Candidate<'_> {
                 for (ending, kind) in SIGNATURE_FILES.into_iter().filter(|_| !trusted.is_empty()) {
                     let Ok(url) = with_ending(&url, ending) else { continue };
                     let asked = Asked::get(url, MAX_SIGNATURE_BYTES as usize);
-                    let answer = ask(&supply.outgoing, asked, reach, &|_| {}).await?;
+                    let answer = supply.web.ask(asked, reach, &|_| {}).await?;
                     if answer.status == StatusCode::NOT_FOUND || answer.status == StatusCode::FORBIDDEN {
                         continue;
                     }

@@ -9,6 +9,7 @@ use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
+use tokio::sync::Mutex;
 use wharf_base::text::escaped;
 use wharf_egress::{
     outgoing::{BrokeOff, Destinations, Outgoing, OutgoingLimits},
@@ -20,6 +21,8 @@ const MAX_REDIRECTS: usize = 5;
 /// How long to wait before a request is sent again, unless the server says how long, and the longest wait.
 const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The longest time that one command waits in all before it sends requests again.
+const MAX_WAITS: Duration = Duration::from_mins(5);
 /// The time for a short answer, such as a manifest.
 pub const SHORT: Duration = Duration::from_secs(30);
 /// The time for a component.
@@ -85,19 +88,59 @@ impl Answer {
     }
 }
 
-/// Sends a request and follows redirects of it. `reach`: where the host of the URL may lead to. A server that is busy, or that breaks off, is
-/// asked again.
-pub async fn ask(
-    outgoing: &Outgoing,
-    asked: Asked<'_>,
-    reach: Destinations,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<Answer> {
-    let mut waits = WAITS.into_iter();
-    loop {
-        let answer = follow(outgoing, asked.clone(), reach, progress).await;
-        let Some(wait) = waits.next().and_then(|own| wait(&asked.method, &answer, own)) else { return answer };
-        tokio::time::sleep(wait).await;
+/// The web as one command uses it.
+pub struct Web {
+    outgoing: Outgoing,
+    waits: Mutex<Waits>,
+}
+
+/// How long the command has waited so far for servers that were busy or broke off.
+#[derive(Default)]
+struct Waits(Duration);
+
+impl Waits {
+    /// Adds a wait. The error says that the command waits no longer.
+    fn add(&mut self, wait: Duration) -> Result<()> {
+        let sum = self.0 + wait;
+        ensure!(
+            sum <= MAX_WAITS,
+            "the server is busy or breaks off, and this command has waited {} s for servers, of at most {} s; run it again later",
+            self.0.as_secs(),
+            MAX_WAITS.as_secs()
+        );
+        self.0 = sum;
+        Ok(())
+    }
+}
+
+impl Web {
+    pub fn new(outgoing: Outgoing) -> Self {
+        Self { outgoing, waits: Mutex::default() }
+    }
+
+    /// Returns where what a server at this URL names may lead.
+    pub async fn reach_from(&self, url: &Uri) -> Result<Destinations> {
+        self.outgoing.reach_from(url).await
+    }
+
+    /// Sends a request and follows redirects of it. `reach`: where the host of the URL may lead to. A server that is busy, or that breaks
+    /// off, is asked again.
+    pub async fn ask(
+        &self,
+        asked: Asked<'_>,
+        reach: Destinations,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Answer> {
+        let mut waits = WAITS.into_iter();
+        loop {
+            let answer = follow(&self.outgoing, asked.clone(), reach, progress).await;
+            let Some(wait) = waits.next().and_then(|own| wait(&asked.method, &answer, own)) else { return answer };
+            self.waits.lock().await.add(wait).with_context(|| match &answer {
+                Ok(answer) => format!("{} answers {}", escaped(&host(&asked.url).unwrap_or_default()), answer.status),
+                Err(error) => format!("{error:#}"),
+            })?;
+            tokio::time::sleep(wait).await;
+        }
     }
 }
 
@@ -230,6 +273,15 @@ mod tests {
         }
         let long = answered(200, None, Err(anyhow::anyhow!("too long")));
         assert_eq!(wait(&Method::GET, &long, own), None);
+    }
+
+    #[test]
+    fn the_waits_of_a_command_have_a_sum() {
+        let mut waits = Waits::default();
+        assert_eq!((0..20).filter(|_| waits.add(MAX_WAIT).is_ok()).count(), 10);
+        let error = waits.add(WAITS[0]).unwrap_err().to_string();
+        assert!(error.contains("at most 300 s; run it again later"), "{error}");
+        assert!(waits.add(Duration::ZERO).is_ok());
     }
 
     #[test]

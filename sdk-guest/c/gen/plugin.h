@@ -649,7 +649,7 @@ typedef struct wharf_plugin_types_context_t {
   wharf_plugin_types_option_client_info_t   client;
   // An opaque id of the caller, under which a plugin can store what belongs to that user: 22 characters of `A-Z a-z 0-9 _ -`. The
   // same caller has the same id in every call of this plugin, and another id in every other plugin. It is neither a name nor a
-  // secret. It stays the same over restarts of the host if the operator set `state_key_env`, and changes with that key and with
+  // secret. It stays the same over restarts of the host if the operator set `state_keys`, and changes with that key and with
   // the caller's credentials (for users of an identity provider: with the user). `none`: the host does not tell callers apart,
   // because it is used over stdio by the process that started it, or over HTTP without credentials; all calls without an id count
   // as one caller's.

@@ -153,8 +153,8 @@ class Versions(unittest.TestCase):
                 mock.patch.object(installing, "_is_older", return_value=True),
                 mock.patch.object(installing, "_tell"),
             ):
-                found = installing._resolve(["mcp>=2"], server)
-                self.assertEqual([call.args[0] for call in resolved.call_args_list], asked)
+                found = installing._resolve(mock.Mock(), ["mcp>=2"], server)
+                self.assertEqual([call.args[1] for call in resolved.call_args_list], asked)
                 self.assertEqual(found[0].version, "2.3.0" if server is None else "1.30.0")
 
 
@@ -167,8 +167,8 @@ class Locked(unittest.TestCase):
                 for name in ("fastlib/__init__.py", "fastlib/_core.so", "_fast.abi3.so", "space/part/__init__.py", "fast_lib-1.2.dist-info/RECORD"):
                     file.writestr(name, "")
             one = Package("fast-lib", "1.2", "https://x/fast_lib-1.2-cp314-cp314-manylinux.whl", "")
-            with mock.patch.object(installing, "_pip", return_value=mock.Mock(returncode=0, stderr="")):
-                modules = installing._modules(one, Path(folder))
+            sources = mock.Mock(**{"pip.return_value.returncode": 0})
+            modules = installing._modules(sources, one, Path(folder))
             self.assertEqual(modules, ["_fast", "fastlib", "space.part"])
             Path(folder, installing.LOCK).write_text(f"# []\n{installing.COMPILED}fast-lib==1.2: {' '.join(modules)}\n")
             self.assertEqual(installing.compiled(Path(folder))["space.part"], "fast-lib 1.2")

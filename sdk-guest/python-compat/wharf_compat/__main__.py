@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import building, installing, target
+from . import building, from_source, installing, target
 from .target import CompatError
 
 
@@ -17,14 +17,15 @@ def _parser() -> argparse.ArgumentParser:
     for name, about in (
         ("setup", "install the server's dependencies into deps/ and lock them"),
         ("check", "start the server on this machine, and print the first error"),
+        ("wheel", "build the wheel that setup needs next, from a package's source"),
         ("build", "build a component from the server"),
     ):
         command = commands.add_parser(name, help=about)
-        command.add_argument(
-            "server", metavar="SERVER", help="a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION]"
-        )
+        if name != "wheel":
+            about = "a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION]"
+            command.add_argument("server", metavar="SERVER", help=about)
         command.add_argument("--project", type=Path, default=Path.cwd(), help="the plugin's folder; by default, the current one")
-        if name != "setup":
+        if name in ("check", "build"):
             command.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument of the server's command line")
     build = commands.choices["build"]
     build.add_argument("-o", "--output", type=Path, default=Path("dist/plugin.wasm"), help="the component")
@@ -40,6 +41,9 @@ def main() -> int:
         if options.command == "setup":
             print(installing.setup(options.server, project))
             return 0
+        if options.command == "wheel":
+            from_source.make(project)
+            return 0
         server = target.find(options.server, project)
         if options.command == "check":
             started = time.monotonic()
@@ -48,6 +52,9 @@ def main() -> int:
             print(f"{options.server}: {', '.join(offers)}, in {time.monotonic() - started:.1f} s")
             return 0
         print(building.make(server, project, options.output, options.arg, options.http, options.live))
+    except from_source.Apart as told:
+        print(told, file=sys.stderr)
+        return from_source.AGAIN
     except CompatError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from . import from_source
 from .core import PYDANTIC
 from .core import __version__ as PYDANTIC_CORE
+from .from_source import PLAIN, Sources
 from .target import DEPS, CompatError, find, requirement
 
 try:
@@ -43,13 +43,6 @@ REPLACEMENTS = {"lxml": ("html5lib", "elementpath")}
 """Compiled packages of which a part is replaced, and what the replacement needs."""
 PYTHON_HALF = {"pydantic-core": "pydantic_core", "rapidfuzz": "rapidfuzz"}
 """Compiled packages of which the part in Python is used: the compiled part is replaced, or the package does without it."""
-FROM_SOURCE: dict[str, dict[str, str]] = {
-    "markupsafe": {}, "pyyaml": {}, "msgpack": {"MSGPACK_PUREPYTHON": "1"}, "wrapt": {"WRAPT_INSTALL_EXTENSIONS": "false"},
-    "aiohttp": {"AIOHTTP_NO_EXTENSIONS": "1"}, "frozenlist": {"FROZENLIST_NO_EXTENSIONS": "1"},
-    "multidict": {"MULTIDICT_NO_EXTENSIONS": "1"}, "yarl": {"YARL_NO_EXTENSIONS": "1"}, "propcache": {"PROPCACHE_NO_EXTENSIONS": "1"},
-    "charset-normalizer": {}, "simplejson": {}, "tornado": {}, "sqlalchemy": {"DISABLE_SQLALCHEMY_CEXT": "1"}, "lazy-object-proxy": {},
-}  # fmt: skip
-"""Compiled packages that are also built in plain Python, with the variables that ask for that."""
 ADVICE = {
     "numpy": "the statistics and math modules of Python do for small data",
     "pandas": "the csv module of Python reads tables",
@@ -68,6 +61,8 @@ class Package:
     version: str
     url: str
     digest: str
+    is_built: bool = False
+    """Whether its wheel was made from the archive with that digest, because an index has only the source."""
 
     @property
     def key(self) -> str:
@@ -82,6 +77,8 @@ def setup(said: str, project: Path) -> str:
     """Installs the dependencies of a server. Returns a summary."""
     started = time.monotonic()
     project.mkdir(parents=True, exist_ok=True)
+    sources = Sources(project)
+    sources.take()
     lock = project / LOCK
     wanted = requirements(said, project)
     head = f"# {json.dumps(sorted(wanted))}"
@@ -90,9 +87,9 @@ def setup(said: str, project: Path) -> str:
     else:
         _tell(f"resolving {', '.join(wanted)}")
         # The zones of the machine do not exist in a plugin.
-        lines = _lock(_resolve([*wanted, "tzdata"], requirement(said)), project)
+        lines = _lock(sources, _resolve(sources, [*wanted, "tzdata"], requirement(said)))
         lock.write_text(f"{head}\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    count = _install(lock, project / DEPS)
+    count = _install(sources, lock, project / DEPS)
     if requirement(said) is not None:
         find(said, project)
     return f"{count} packages in {project / DEPS}, locked in {lock.name}, in {time.monotonic() - started:.1f} s"
@@ -140,7 +137,7 @@ def requirements(said: str, project: Path) -> list[str]:
             found = list(_listed(place / "requirements.txt"))
     _tell(f"the server declares: {', '.join(found) or 'nothing'}")
     for one in found:
-        _check(one)
+        from_source.check(one)
     known = {_key(one) for one in found}
     imported = set(_imports(server.main)) if server.main is not None else set()
     if "fastmcp" in imported and "fastmcp" not in known:
@@ -167,12 +164,6 @@ def requirements(said: str, project: Path) -> list[str]:
             "write them into requirements.txt or into its inline metadata"
         )
     return found
-
-
-def _check(needed: str) -> None:
-    """Refuses what pip would not take from an index of packages: options, paths, URLs and repositories, whose programs it would run."""
-    if needed.lstrip().startswith("-") or "@" in needed or "/" in needed.partition(";")[0]:
-        raise CompatError(f"the dependency {needed!r} is not a package of an index; name one, as in `name>=1.0`")
 
 
 def _older(needed: str) -> str:
@@ -233,38 +224,33 @@ def _imports(file: Path) -> Iterator[str]:
 # What is installed.
 
 
-def _pip(*words: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *words]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environ or {})})
-
-
-def _resolve(wanted: Sequence[str], server: tuple[str, str | None] | None) -> list[Package]:
+def _resolve(sources: Sources, wanted: Sequence[str], server: tuple[str, str | None] | None) -> list[Package]:
     """Returns the packages to install. `server`: the name and version of the server, if it is a package. What a file imports, `requirements` knows."""
     pinned = [f"pydantic=={PYDANTIC}", f"pydantic-core=={PYDANTIC_CORE}"]
     try:
-        found = _resolved(wanted, pinned)
+        found = _resolved(sources, wanted, pinned)
     except CompatError as problem:
         if "pydantic" not in str(problem) and "conflict" not in str(problem):
             raise
         # A bound that excludes the one version that plugins have: it is used all the same, because nothing else can run.
-        found = [_pinned(one) for one in _resolved(wanted, [])]
+        found = [_pinned(sources, one) for one in _resolved(sources, wanted, [])]
         _tell(f"warning: {problem}")
         pinned = []
     sdk = next((one for one in found if one.key == "mcp"), None)
-    if server is not None and sdk is not None and sdk.version.startswith("2.") and _is_older(server[0], found):
+    if server is not None and sdk is not None and sdk.version.startswith("2.") and _is_older(sources, server[0], found):
         _tell(f"warning: {server[0]} was written for mcp 1 and does not say so: it gets that")
-        found = [_pinned(one) for one in _resolved(wanted, [*pinned, "mcp<2"])]
+        found = [_pinned(sources, one) for one in _resolved(sources, wanted, [*pinned, "mcp<2"])]
     there = {one.key for one in found}
     needed = [name for one in found for name in REPLACEMENTS.get(one.key, ()) if name not in there]
-    return found + [one for one in (_resolved(needed, []) if needed else []) if one.key not in there]
+    return found + [one for one in (_resolved(sources, needed, []) if needed else []) if one.key not in there]
 
 
-def _pinned(one: Package) -> Package:
+def _pinned(sources: Sources, one: Package) -> Package:
     """Returns the version of a package that plugins have."""
     version = {"pydantic": PYDANTIC, "pydantic-core": PYDANTIC_CORE}.get(one.key)
     if version is None or version == one.version:
         return one
-    return next(other for other in _resolved([f"{one.name}=={version}"], []) if other.key == one.key)
+    return next(other for other in _resolved(sources, [f"{one.name}=={version}"], []) if other.key == one.key)
 
 
 OLDER = re.compile(
@@ -274,24 +260,24 @@ OLDER = re.compile(
 """What only servers for version 1 of the SDK have in their source."""
 
 
-def _is_older(name: str, packages: Sequence[Package]) -> bool:
+def _is_older(sources: Sources, name: str, packages: Sequence[Package]) -> bool:
     """Whether the source of a server, which is one of these packages, is for version 1 of the SDK."""
     server = next((one for one in packages if one.key == _key(name)), None)
     if server is None or not server.is_pure:
         return False
     with tempfile.TemporaryDirectory() as folder:
-        _pip("download", "--quiet", "--no-deps", "-d", folder, f"{server.name}=={server.version}")
+        sources.pip("download", "--quiet", "--no-deps", "-d", folder, f"{server.name}=={server.version}")
         for wheel in Path(folder).glob("*.whl"):
             with zipfile.ZipFile(wheel) as files:
                 return any(name.endswith(".py") and OLDER.search(files.read(name).decode("utf-8", "replace")) for name in files.namelist())
     return False
 
 
-def _resolved(wanted: Sequence[str], bounds: Sequence[str]) -> list[Package]:
+def _resolved(sources: Sources, wanted: Sequence[str], bounds: Sequence[str]) -> list[Package]:
     with tempfile.TemporaryDirectory() as folder:
         constraints, report = Path(folder, "constraints.txt"), Path(folder, "report.json")
         constraints.write_text("".join(f"{one}\n" for one in bounds), encoding="utf-8")
-        ran = _pip(
+        ran = sources.pip(
             "install",
             "--quiet",
             "--dry-run",
@@ -309,7 +295,8 @@ def _resolved(wanted: Sequence[str], bounds: Sequence[str]) -> list[Package]:
     found = []
     for one in said["install"]:
         info, hashes = one["download_info"], one["download_info"].get("archive_info", {}).get("hashes", {})
-        found.append(Package(one["metadata"]["name"], one["metadata"]["version"], info["url"], hashes.get("sha256", "")))
+        name, version, archive = one["metadata"]["name"], one["metadata"]["version"], sources.digest(info["url"])
+        found.append(Package(name, version, info["url"], archive or hashes.get("sha256", ""), archive is not None))
     return found
 
 
@@ -321,41 +308,39 @@ def _conflict(said: str) -> str:
             f"plugins have pydantic {PYDANTIC} and no other version, which does not fit: {'; '.join(about[:3])}. "
             "If it fails, use a version of the package that accepts it"
         )
-    return f"pip cannot resolve the dependencies: {' '.join(lines[-6:])}"
+    return f"pip cannot resolve the dependencies: {from_source.last(said)}"
 
 
-def _lock(packages: Sequence[Package], project: Path) -> list[str]:
+def _lock(sources: Sources, packages: Sequence[Package]) -> list[str]:
     lines, compiled = [], []
     with tempfile.TemporaryDirectory() as folder:
         for one in packages:
             if one.key in LEFT_OUT:
                 _tell(f"{one.name} {one.version}: left out, because a plugin does not need it")
                 continue
-            if one.key in PYTHON_HALF or one.is_pure:
-                lines.append(_line(one, one.digest, "half" if one.key in PYTHON_HALF else "wheel"))
+            if one.is_built or one.key in PYTHON_HALF or one.is_pure:
+                lines.append(_line(one, one.digest, "source" if one.is_built else "half" if one.key in PYTHON_HALF else "wheel"))
                 continue
-            digest = _plain_wheel(one, Path(folder))
+            digest = _plain_wheel(sources, one, Path(folder))
             if digest is not None:
                 lines.append(_line(one, digest, "wheel"))
-            elif one.key in FROM_SOURCE:
-                lines.append(_line(one, _source(one, Path(folder)), "source"))
-            elif one.url.endswith((".tar.gz", ".zip")):
-                lines.append(_line(one, one.digest, "source"))
+            elif one.key in PLAIN:
+                lines.append(_line(one, sources.fetch(f"{one.name}=={one.version}"), "source"))
             else:
                 compiled.append(one)
         for one in compiled:
             _tell(f"warning: {_cannot(one)}")
-            lines.append(f"{COMPILED}{one.name}=={one.version}: {' '.join(_modules(one, Path(folder)))}")
+            lines.append(f"{COMPILED}{one.name}=={one.version}: {' '.join(_modules(sources, one, Path(folder)))}")
     return sorted(lines)
 
 
-def _modules(one: Package, folder: Path) -> list[str]:
+def _modules(sources: Sources, one: Package, folder: Path) -> list[str]:
     """Returns the modules that a compiled package has for this machine."""
     place = folder / one.key
-    ran = _pip("download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", str(place), f"{one.name}=={one.version}")
+    ran = sources.pip("download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", str(place), f"{one.name}=={one.version}")
     wheels = list(place.glob("*.whl"))
     if ran.returncode != 0 or not wheels:
-        raise CompatError(f"pip cannot download {one.name} {one.version}: {ran.stderr.strip()[-300:]}")
+        raise CompatError(f"pip cannot download {one.name} {one.version}: {from_source.last(ran.stderr)}")
     with zipfile.ZipFile(wheels[0]) as wheel:
         files = [PurePosixPath(name) for name in wheel.namelist() if name.endswith((".py", ".so", ".pyd"))]
     packages = {file.parent for file in files if file.name == "__init__.py"}
@@ -391,23 +376,14 @@ def _line(one: Package, digest: str, how: str) -> str:
     return f"{one.name}=={one.version} --hash=sha256:{digest} # {how}"
 
 
-def _plain_wheel(one: Package, folder: Path) -> str | None:
+def _plain_wheel(sources: Sources, one: Package, folder: Path) -> str | None:
     """Returns the digest of the package's wheel in plain Python, if there is one besides the compiled wheels."""
     place = folder / one.key
-    ran = _pip(
+    ran = sources.pip(
         "download", "--quiet", "--no-deps", "--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none",
         "--python-version", "3.14", "-d", str(place), f"{one.name}=={one.version}",
     )  # fmt: skip
     return _digest(place) if ran.returncode == 0 else None
-
-
-def _source(one: Package, folder: Path) -> str:
-    place = folder / f"{one.key}-source"
-    ran = _pip("download", "--quiet", "--no-deps", f"--no-binary={one.name}", "-d", str(place), f"{one.name}=={one.version}",
-               environ=FROM_SOURCE[one.key])  # fmt: skip
-    if ran.returncode != 0:
-        raise CompatError(f"the source of {one.name} {one.version} cannot be downloaded: {ran.stderr.strip()[-400:]}")
-    return _digest(place)
 
 
 def _digest(folder: Path) -> str:
@@ -417,7 +393,7 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _install(lock: Path, deps: Path) -> int:
+def _install(sources: Sources, lock: Path, deps: Path) -> int:
     """Installs what the lock says into a new folder, and replaces the old one by it."""
     groups: dict[str, list[str]] = {"wheel": [], "half": [], "source": []}
     for line in lock.read_text(encoding="utf-8").splitlines():
@@ -428,16 +404,17 @@ def _install(lock: Path, deps: Path) -> int:
     text = lock.read_text(encoding="utf-8")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == text:
         return sum(map(len, groups.values()))
+    wheels = [sources.wheel(needed) for needed in groups["source"]]
     fresh = deps.with_name(f"{DEPS}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     _tell(f"installing {sum(map(len, groups.values()))} packages into {deps}")
-    _group(groups["wheel"], fresh, ["--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none",
-                                    "--python-version", "3.14"])  # fmt: skip
-    for needed in groups["source"]:
-        _group([needed], fresh, ["--no-binary", needed.partition("==")[0]], FROM_SOURCE.get(_key(needed), {}))
+    _group(sources, groups["wheel"], fresh, ["--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none",
+                                             "--python-version", "3.14"])  # fmt: skip
+    for wheel in wheels:
+        _run(sources, fresh, [str(wheel)])
     for needed in groups["half"]:
-        _half(needed, fresh)
+        _half(sources, needed, fresh)
     for one in fresh.rglob("*.so"):
         # Parts of packages from source that were compiled although plain Python was asked for: Python falls back without them.
         one.unlink()
@@ -449,23 +426,26 @@ def _install(lock: Path, deps: Path) -> int:
     return sum(map(len, groups.values()))
 
 
-def _group(needed: Sequence[str], folder: Path, how: Sequence[str], environ: dict[str, str] | None = None) -> None:
+def _group(sources: Sources, needed: Sequence[str], folder: Path, how: Sequence[str]) -> None:
     if not needed:
         return
     with tempfile.TemporaryDirectory() as place:
         listed = Path(place, "requirements.txt")
         listed.write_text("\n".join(needed) + "\n", encoding="utf-8")
-        ran = _pip("install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--target", str(folder), "--upgrade", *how, "-r",
-                   str(listed), environ=environ)  # fmt: skip
+        _run(sources, folder, ["--require-hashes", *how, "-r", str(listed)])
+
+
+def _run(sources: Sources, folder: Path, what: Sequence[str]) -> None:
+    ran = sources.pip("install", "--quiet", "--no-deps", "--no-compile", "--target", str(folder), "--upgrade", *what)
     if ran.returncode != 0:
-        raise CompatError(f"pip cannot install what {LOCK} says: {ran.stderr.strip()[-600:]}")
+        raise CompatError(f"pip cannot install what {LOCK} says: {from_source.last(ran.stderr)}")
 
 
-def _half(needed: str, folder: Path) -> None:
+def _half(sources: Sources, needed: str, folder: Path) -> None:
     """Installs the part of a package that is written in Python."""
     name = PYTHON_HALF[_key(needed)]
     with tempfile.TemporaryDirectory() as place:
-        _group([needed], Path(place), ["--only-binary=:all:"])
+        _group(sources, [needed], Path(place), ["--only-binary=:all:"])
         shutil.copytree(
             Path(place, name), folder / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.dylib", "__pycache__"), dirs_exist_ok=True
         )

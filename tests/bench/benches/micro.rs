@@ -17,7 +17,7 @@ use wharf_base::{
     accounts::Account,
     places::{Party, Places},
 };
-use wharf_config::{config, config::CommandLine, config::Config};
+use wharf_config::config::{self, CommandLine, Config};
 use wharf_plugins::{
     bridge,
     plugins::{
@@ -28,11 +28,7 @@ use wharf_plugins::{
     },
 };
 use wharf_policy::access::{call_roots::CallRoots, registry::Registry, scope::Scopes};
-use wharf_protocol::{
-    Frame, Revision,
-    encode::{CacheHint, Encoder},
-    model::ServerInfo,
-};
+use wharf_protocol::{Frame, Revision, encode::Encoder, model::ServerInfo};
 use wharf_sandbox::{CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox};
 use wharf_schema::{CHECKS, Schema};
 use wharf_scope::Scope;
@@ -59,7 +55,7 @@ fn request(bytes: usize) -> Vec<u8> {
 
 fn encoder() -> Encoder {
     let server = ServerInfo { name: "wharf".into(), version: "0".into(), ..ServerInfo::default() };
-    Encoder::new(Revision::V2026_07_28, server, true, CacheHint::default())
+    Encoder::new(Revision::V2026_07_28, server)
 }
 
 /// A plugin in a sandbox, and a runtime for its calls.

@@ -28,7 +28,7 @@ use crate::{
 /// The clients on two threads.
 const CLIENTS: u8 = 16;
 /// As [`crate::rows::KEPT`]; the token is in a file, because this process is not started with its variable.
-const KEPT: &str = "instances = 'reused'\n[http]\ntoken_secret = 'bench'\n[secrets.bench]\nfile = 'token'\n";
+const KEPT: &str = "instances = 'reused'\n[http]\ntoken.file = 'token'\n";
 
 /// What a row asks for.
 #[derive(Clone, Copy)]

@@ -34,7 +34,7 @@ impl Site {
 
 pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
 /// Instances are kept for clients that are known, and these are known by a token.
-pub const KEPT: &str = "instances = 'reused'\n[http]\ntoken_env = 'BENCH_TOKEN'\n";
+pub const KEPT: &str = "instances = 'reused'\n[http]\ntoken.env = 'BENCH_TOKEN'\n";
 
 /// Every call is recorded. The log has a folder of its own, because wharf reacts to changes in that of its config.
 pub const AUDITED: &str = "[audit]\nfile = 'log/audit.jsonl'\n";

@@ -1,13 +1,24 @@
 """A server that takes what it can get: `cargo xtask check existing` calls each of its tools, and looks at what it got."""
 
+# /// script
+# dependencies = ["mcp<2", "httpx", "hoarder"]
+# ///
+
 import os
 import subprocess
 from pathlib import Path
 
+import hoarder
 import httpx
 from mcp.server.fastmcp import FastMCP
 
 mcp = FastMCP("hostile")
+
+
+@mcp.tool()
+def show_what_the_build_got() -> str:
+    """Shows what a package got while it was built."""
+    return repr(hoarder.GOT)
 
 
 @mcp.tool()

@@ -19,22 +19,19 @@ use wharf_base::{
     session_id::{IssuedTo, SessionIds},
     state_keys::StateKeys,
 };
-use wharf_config::{config, config::CommandLine, config::PluginConfig};
+use wharf_config::config::{self, CommandLine, PluginConfig};
 use wharf_plugins::{
     audit::chain::{Head, Verifier},
     bridge::{self, template::Template},
 };
-use wharf_policy::access::open::Ceilings;
+use wharf_policy::access::{open::Ceilings, registry};
 use wharf_protocol::{
-    Frame, Message, Revision,
-    encode::{CacheHint, Encoder},
-    error::PARSE_ERROR,
-    header::decode_value,
-    message::error_text,
+    Frame, Message, Revision, encode::Encoder, error::PARSE_ERROR, header::decode_value, message::error_text,
     model::ServerInfo,
 };
 use wharf_sandbox::{
-    Listing,
+    Listing, demangled,
+    json::{NotParsed, Room},
     model::{Content, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, Tool, ToolResult},
 };
 use wharf_schema::Schema;
@@ -51,8 +48,11 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("schema", schema),
     ("offer", offer),
     ("content", content),
+    ("values", values),
+    ("trap", trap),
     ("component", component),
     ("audit", audit),
+    ("trusted", trusted),
     ("mask", mask::mask),
 ];
 
@@ -118,7 +118,7 @@ fn header(data: &[u8]) {
 
 fn encoder() -> Encoder {
     let server = ServerInfo { name: "w".into(), version: "0".into(), ..ServerInfo::default() };
-    Encoder::new(Revision::V2025_11_25, server, true, CacheHint::default())
+    Encoder::new(Revision::V2025_11_25, server)
 }
 
 fn uri(data: &[u8]) {
@@ -242,6 +242,59 @@ fn content(data: &[u8]) {
     if let Ok(result) = bridge::tool_result(result, &bridge::Paid::in_test()) {
         let text = encoder().tool_result(result);
         assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+    }
+}
+
+/// JSON of a guest is charged with at least what its values take besides its text, is what serde_json makes of it, and gives everything
+/// back.
+fn values(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let account = Account::new(64 << 20);
+    let room = Room::of(&account);
+    let whole = serde_json::from_str::<Value>(&text);
+    match room.parse::<Value>(&text) {
+        Ok(value) => {
+            let charged = account.used() + text.len();
+            assert!(charged >= taken(&value), "{charged} bytes charged for {}: {text}", taken(&value));
+            assert_eq!(Some(value), whole.ok(), "{text}");
+        }
+        Err(NotParsed::Malformed(why)) => {
+            assert!(whole.is_err() && why.len() <= 2 << 10, "{why}");
+        }
+        Err(NotParsed::Full(_)) => assert!(text.len() > 100_000, "no room for {} bytes", text.len()),
+    }
+    drop(room);
+    assert_eq!(account.used(), 0, "everything is given back");
+}
+
+/// Returns the least memory that the parts of a value take.
+fn taken(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + taken(item)).sum(),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| size_of::<(String, Value)>() + name.len() + taken(value);
+            members.iter().map(member).sum()
+        }
+    }
+}
+
+/// The names of functions in the backtrace of a trap become no longer than there is room for, and other lines stay as they are.
+fn trap(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let shown = demangled(&text);
+    assert!(shown.len() <= (16 << 10) + 32, "{} bytes", shown.len());
+    if text.len() <= 16 << 10 && !text.contains('!') {
+        assert_eq!(shown, text.lines().collect::<Vec<_>>().join("\n"));
+    }
+}
+
+/// An entry of what another process protects is the same after it is written again.
+fn trusted(data: &[u8]) {
+    if let Some(read) = registry::decoded(data) {
+        let written = registry::encoded(read.0.as_deref(), &read.1);
+        assert_eq!(registry::decoded(&written), Some(read));
     }
 }
 

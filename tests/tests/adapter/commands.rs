@@ -72,7 +72,7 @@ async fn codes_files_and_limits() {
         &folder,
         &format!(
             "{DECLARED}\n[plugins.words.grants]\ndirs = [{{ host = {open:?}, access = \"read\" }}]\n\
-             [plugins.words.limits]\ntimeout_ms = 3000\noutput_kib = 64\n"
+             [limits]\ntimeout_ms = 3000\noutput_kib = 64\n"
         ),
     );
     let mut pipe = pipe(&folder).await;

@@ -103,7 +103,7 @@ async fn grants_lists_and_prefixes_hold_as_for_any_plugin() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_hostile_is_bounded() {
     let folder = Folder::new();
-    config(&folder, "[plugins.plain.limits]\ntimeout_ms = 3000\noutput_kib = 64\nmemory_mib = 16\n");
+    config(&folder, "[limits]\ntimeout_ms = 3000\noutput_kib = 64\nmemory_mib = 16\n");
     let mut pipe = pipe(&folder).await;
     for (tool, arguments, expected) in [
         ("much", json!({ "count": 1_000_000 }), "larger than its limit of 64 KiB"),

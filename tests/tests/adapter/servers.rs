@@ -158,7 +158,7 @@ async fn its_own_requests_need_a_grant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_mistake_of_a_call_is_named() {
     let folder = Folder::new();
-    config(&folder, "limits = { timeout_ms = 2000, output_kib = 64 }");
+    config(&folder, "[limits]\ntimeout_ms = 2000\noutput_kib = 64\n");
     let mut pipe = pipe(&folder).await;
     assert_eq!(tools(&mut pipe).await.len(), 10);
     for (mistake, expected) in [

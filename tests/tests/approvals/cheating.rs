@@ -220,8 +220,8 @@ async fn nothing_is_written_where_nobody_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_asks_again() {
     let folder = Folder::new();
-    files(&folder, "confirm = \"writes\"", "[protocol]\nstate_key_env = \"KEY\"");
-    let (ours, other) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+    files(&folder, "confirm = \"writes\"", "[protocol]\nstate_keys = [{ env = \"KEY\" }]");
+    let (ours, other) = ("0f1e2d3c4b5a6978".repeat(4), "f0e1d2c3b4a59687".repeat(4));
     let start = |key: &str| Pipe::start_with(&folder, &["run"], &[("KEY", key)]);
     let arguments = write(&folder, "a.txt", "one");
     let call = json!({ "name": "write_file", "arguments": arguments });

@@ -108,7 +108,7 @@ async fn the_rust_client_asks_its_person() {
         let way = format!("{} {revision}", if http { "HTTP" } else { "stdio" });
         let folder = Folder::new();
         // With a token, wharf recognises a client without a session.
-        files(&folder, "confirm = \"writes\"", &format!("[http]\ntoken_env = \"{}\"", TOKEN.0));
+        files(&folder, "confirm = \"writes\"", &format!("[http]\ntoken.env = \"{}\"", TOKEN.0));
         let server = if http { Some(Server::start_with(&folder, &[], &[TOKEN]).await) } else { None };
         let application = |answer| Application { version: revision.clone(), answer, questions: Arc::default() };
 

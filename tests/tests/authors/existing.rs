@@ -308,6 +308,70 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
     drop(listener);
 }
 
+/// What pip would build of a package runs apart from what fetches packages.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_is_built_without_network_and_settings() {
+    let existing = Existing::new("hello", "");
+    let (folder, listener) = (&existing.folder, std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    folder.write("py/server.py", "import mcp\n");
+    let secret = folder.write("own/secret", "s");
+    folder.set_mode("own/secret", 0o600);
+    let settings = folder.write("home/.config/pip/pip.conf", "[global]\nindex-url = https://ada:s@packages.example\n");
+    // Each line says what it has reached.
+    let tries = format!(
+        "{{ cat {secret} > /dev/null && echo read; cat {settings} > /dev/null && echo settings; \
+         test -z \"$PIP_INDEX_URL$PIP_CONFIG_FILE\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \
+         echo x >> plugin.toml && echo project; echo x > .venv/bin/more && echo program; echo x > sources/more && echo sources; \
+         cat {source} > /dev/null && echo source; chmod 666 {secret}; cat plugin.toml > /dev/null && echo own; }} 2> /dev/null",
+        secret = secret.display(),
+        settings = settings.display(),
+        port = listener.local_addr().unwrap().port(),
+        source = folder.join("py/server.py").display(),
+    );
+    let build = format!(
+        "#!/bin/sh\ncase \"$*\" in *' build '*) mkdir -p dist; cp {} dist/plugin.wasm;;\n\
+         *' wheel') {tries} > wheels/reached;;\n\
+         *) test -e wheels/reached && cp wheels/reached sources/reached && exit FOUND\n\
+         mkdir -p sources; touch sources/next; exit 75;; esac\n",
+        folder.join("bin/made.wasm").display()
+    );
+    let venv = "#!/bin/sh\nmkdir -p .venv/bin; for name in pip python; do cp OWN/$name .venv/bin/$name; done\n";
+    for (name, program) in [
+        ("python3", venv.replace("OWN", &folder.join("bin").display().to_string())),
+        ("pip", "#!/bin/sh\necho \"pip $*\" >> \"$HOME/log\"\n".to_owned()),
+        ("python", build.replace("FOUND", "75")),
+    ] {
+        folder.write(&format!("bin/{name}"), program);
+        folder.set_mode(&format!("bin/{name}"), 0o755);
+    }
+    let environment = [existing.environment().as_slice(), &[("PIP_INDEX_URL", "https://packages.example")]].concat();
+    let call = ["call", "py/server.py", "greet", "name=A"];
+    let endless = folder.run(&call, &environment).await;
+    assert!(
+        folder::stderr(&endless).contains("or one asks for something else each time"),
+        "{}",
+        folder::stderr(&endless)
+    );
+    folder.write("bin/python", build.replace("FOUND", "0"));
+    folder.set_mode("bin/python", 0o755);
+    let called = folder.run(&call, &environment).await;
+    assert_eq!(folder::stdout(&called), "Hello, A!\n", "{}", folder::stderr(&called));
+    let server = fs::read_dir(folder.join("cache/wharf/servers")).unwrap().flatten().map(|entry| entry.path());
+    let server = server.into_iter().find(|path| path.is_dir()).unwrap();
+    assert_eq!(fs::read_to_string(server.join("sources/reached")).unwrap(), "own\n");
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(existing.log().matches("pip install").count(), 1, "what builds is installed once");
+}
+
+/// A build that would take the memory of the machine ends, and the others go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_has_a_limit_of_memory() {
+    let existing = Existing::new("hello", "dd if=/dev/zero of=/dev/null bs=9G count=1 || exit 1");
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+    let said = folder::stderr(&called);
+    assert!(said.contains("each process of this build may use 8 GiB of memory") && !called.status.success(), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_a_build_has_made_is_not_followed() {
     let existing = Existing::new("hello", "ln -s ../../../../../own/plugin.wasm dist/plugin.wasm; exit 0");

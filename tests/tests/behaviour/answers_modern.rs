@@ -82,8 +82,8 @@ async fn sealed_state_survives_another_way_of_writing_and_no_other_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_with_one_key_finish_each_others_rounds() {
-    let (ours, other) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
-    let keyed = "[protocol]\nstate_key_env = \"WHARF_STATE_KEY\"";
+    let (ours, other) = ("0f1e2d3c4b5a6978".repeat(4), "f0e1d2c3b4a59687".repeat(4));
+    let keyed = "[protocol]\nstate_keys = [{ env = \"WHARF_STATE_KEY\" }]";
     let key = |value| [("WHARF_STATE_KEY", value)];
     let folder = folder(keyed, &json!({}));
     let one = Server::start_with(&folder, &[], &key(ours.as_str())).await;
@@ -146,9 +146,8 @@ async fn what_may_be_cached_says_for_how_long_and_questions_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_operator_makes_lists_public() {
-    let config = "[protocol]\nlist_ttl_ms = 60000\nlist_scope = \"public\"\n[limits]\npage_items = 1";
-    let (_folder, server) = started(config, &json!({})).await;
+async fn no_page_of_a_list_may_be_cached() {
+    let (_folder, server) = started("[limits]\npage_items = 1", &json!({})).await;
     for (method, list) in [
         ("tools/list", "tools"),
         ("prompts/list", "prompts"),
@@ -159,7 +158,7 @@ async fn only_the_operator_makes_lists_public() {
         let (mut params, mut pages) = (json!({}), 0);
         loop {
             let page = server.modern(method, params.clone(), json!({})).await.unwrap();
-            assert_eq!((&page["ttlMs"], &page["cacheScope"]), (&json!(60000), &json!("public")), "{method}: {page}");
+            assert_eq!((&page["ttlMs"], &page["cacheScope"]), (&json!(0), &json!("private")), "{method}: {page}");
             assert!(list.is_empty() || page[list].as_array().unwrap().len() == 1, "{page}");
             pages += 1;
             match page.get("nextCursor") {

@@ -117,7 +117,7 @@ async fn calls_on_a_pipe_are_there_before_their_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_over_http_are_told_apart() {
     let folder = Folder::new();
-    let log = audited(&folder, "", "[http]\ntoken_env = \"TOKEN\"\n");
+    let log = audited(&folder, "", "[http]\ntoken.env = \"TOKEN\"\n");
     let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-token-of-tests")]).await;
     let params = json!({ "name": "echo_echo", "arguments": { "message": "x" } });
     let body = json!({ "jsonrpc": "2.0", "id": "seven", "method": "tools/call",

@@ -7,7 +7,7 @@ const TOKEN: &str = "WHARF_TOKEN";
 
 /// Starts a server that has this key, and takes this token.
 async fn started(folder: &Folder, key: &str, token: &str) -> Server {
-    Server::start_with(folder, &[], &[(KEY, &key.repeat(64)), (TOKEN, token)]).await
+    Server::start_with(folder, &[], &[(KEY, &format!("{key}1c9").repeat(16)), (TOKEN, token)]).await
 }
 
 /// Returns the id that the plugin of this tool gets of the caller with this token.
@@ -30,7 +30,9 @@ async fn every_plugin_knows_a_caller_by_an_id_of_its_own() {
     let [one, two] = ["one", "two"].map(|id| {
         format!("[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"given\", alone = true }}\n", plugin("badlist"))
     });
-    folder.config(&format!("[protocol]\nstate_key_env = \"{KEY}\"\n[http]\ntoken_env = \"{TOKEN}\"\n{one}{two}"));
+    folder.config(&format!(
+        "[protocol]\nstate_keys = [{{ env = \"{KEY}\" }}]\n[http]\ntoken.env = \"{TOKEN}\"\n{one}{two}"
+    ));
     let server = started(&folder, "a", "first-token-of-tests").await;
     let known = id(&server, "one_t", "first-token-of-tests").await;
     assert_eq!(known.len(), 22, "{known}");

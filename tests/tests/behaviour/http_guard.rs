@@ -140,7 +140,7 @@ async fn only_listed_origins_get_permission_to_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_asked_of_everybody_but_the_health_check() {
-    let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &[("WHARF_TOKEN", "s3cret-of-tests-1")]).await;
+    let (_folder, server) = started("token.env = 'WHARF_TOKEN'", &[("WHARF_TOKEN", "s3cret-of-tests-1")]).await;
     // The list is only answered after the first load, so the health check answers 200 from here on.
     let list =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
@@ -267,20 +267,22 @@ async fn an_address_that_others_reach_needs_a_token() {
         assert_eq!(ended.status.code(), Some(2), "{listen}: {said}");
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
         assert!(
-            lines.len() == 1 && lines[0].contains("token_env") && lines[0].contains("127.0.0.1"),
+            lines.len() == 1 && lines[0].contains("`token` in [http]") && lines[0].contains("127.0.0.1"),
             "{listen}: {said}"
         );
     }
     folder.config("[http]\nlisten = '0.0.0.0:0'\n");
     assert_eq!(folder.run(&["serve"], &[]).await.status.code(), Some(2));
     for token in [&[("WHARF_TOKEN", "")][..], &[]] {
-        folder.config("[http]\nlisten = '0.0.0.0:0'\ntoken_env = 'WHARF_TOKEN'\n");
+        folder.config("[http]\nlisten = '0.0.0.0:0'\ntoken.env = 'WHARF_TOKEN'\n");
         let ended = folder.run(&["serve"], token).await;
         assert_eq!(ended.status.code(), Some(2));
         assert!(stderr(&ended).contains("WHARF_TOKEN is not set"), "{}", stderr(&ended));
     }
     let zeros = "0".repeat(64);
-    for (token, said) in [("fifteen-letters", "it has 15 bytes, fewer than 16"), (&zeros, "it has only zeros")] {
+    for (token, said) in
+        [("fifteen-letters", "it has 15 bytes, fewer than 16"), (&zeros, "it is one character again and again")]
+    {
         let ended = folder.run(&["serve"], &[("WHARF_TOKEN", token)]).await;
         assert_eq!(ended.status.code(), Some(2));
         assert!(stderr(&ended).contains("WHARF_TOKEN") && stderr(&ended).contains(said), "{}", stderr(&ended));
@@ -326,7 +328,7 @@ async fn who_can_call_without_a_token_is_said() {
     let (_folder, server) = started("", &[]).await;
     server.wait_for_log(said).await;
     let token = [("WHARF_TOKEN", "s3cret-of-tests-1")];
-    let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &token).await;
+    let (_folder, server) = started("token.env = 'WHARF_TOKEN'", &token).await;
     server.wait_for_log("serving MCP at").await;
     assert!(!server.log().contains("every user"), "{}", server.log());
 }

@@ -215,11 +215,9 @@ async fn a_server_can_have_a_face_of_its_own() {
     let folder = Folder::new();
     folder.config(&format!(
         "[server]\nname = \"notes\"\ntitle = \"Notes\"\ndescription = \"Keeps notes\"\ninstructions = \"Ask first.\"\n\
-         website = \"https://notes.example\"\nicons = [{{ src = \"https://notes.example/i.png\", mime_type = \"image/png\", \
-         sizes = [\"48x48\"] }}]\n[plugins.echo]\npath = {:?}\n",
+         [plugins.echo]\npath = {:?}\n",
         plugin("echo")
     ));
-    let icons = json!([{ "src": "https://notes.example/i.png", "mimeType": "image/png", "sizes": ["48x48"] }]);
     for (revision, title, rest) in
         [("2024-11-05", false, false), ("2025-06-18", true, false), ("2025-11-25", true, true)]
     {
@@ -229,17 +227,19 @@ async fn a_server_can_have_a_face_of_its_own() {
         let info = &result["serverInfo"];
         assert_eq!(info["name"], "notes");
         assert_eq!(info.get("title").is_some(), title, "{revision}: {info}");
-        for member in ["description", "websiteUrl", "icons"] {
-            assert_eq!(info.get(member).is_some(), rest, "{revision}: {info}");
-        }
+        assert_eq!(info.get("description").is_some(), rest, "{revision}: {info}");
     }
     let mut pipe = Pipe::start(&folder, &["run"]);
     let found = pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
     let info = &found["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!((&found["instructions"], &info["icons"]), (&json!("Ask first."), &icons), "{found}");
+    assert_eq!(
+        (&found["instructions"], &info["description"]),
+        (&json!("Ask first."), &json!("Keeps notes")),
+        "{found}"
+    );
     let listed = pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
     let info = &listed["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!((&info["name"], info.get("icons")), (&json!("notes"), None), "not in every result: {listed}");
+    assert_eq!((&info["name"], info.get("description")), (&json!("notes"), None), "not in every result: {listed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,7 +295,7 @@ async fn who_knows_both_eras_can_be_made_to_begin_with_the_handshake() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
     let folder = Folder::new();
-    folder.config(&format!("[http]\ntoken_env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
+    folder.config(&format!("[http]\ntoken.env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
     let server = Server::start_with(&folder, &[], &[("T", "a-secret-of-tests")]).await;
     let body =
         json!({ "jsonrpc": "2.0", "method": "tools/list", "id": "seven", "params": { "pad": "x".repeat(20_000) } });

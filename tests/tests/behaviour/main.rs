@@ -11,6 +11,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
+mod answered_twice;
 mod answers_modern;
 mod asking;
 mod audit;

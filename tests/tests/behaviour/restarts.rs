@@ -237,7 +237,7 @@ async fn a_late_answer_is_not_that_of_another_question() {
 async fn wharfs_with_one_key_share_sessions_and_a_key_can_be_replaced() {
     let folder = Folder::new();
     let key = |name: &str, digits: &str| {
-        folder.write(name, digits.repeat(32));
+        folder.write(name, format!("{digits}f3").repeat(16));
         folder.set_mode(name, 0o600);
         format!("{{ file = {:?} }}", folder.join(name))
     };
@@ -275,7 +275,7 @@ async fn wharfs_with_one_key_share_sessions_and_a_key_can_be_replaced() {
 async fn an_id_is_good_for_its_caller_and_its_profile_only() {
     let folder = Folder::new();
     let profile = |name: &str| format!("[profiles.{name}]\nplugins = [\"show\"]\n");
-    let protected = format!("[http]\ntoken_env = \"TOKEN\"\n{}{}", profile("one"), profile("two"));
+    let protected = format!("[http]\ntoken.env = \"TOKEN\"\n{}{}", profile("one"), profile("two"));
     config(&folder, &protected);
     let token = |token| [("TOKEN", token)];
     let first = Server::start_with(&folder, &[], &token("first-token-of-tests")).await;

@@ -58,7 +58,7 @@ async fn without_the_key_every_call_is_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_anything_but_an_answer_of_its_own_an_instance_is_not_used_again() {
     let folder = Folder::new();
-    config(&folder, "[plugins.hostile.limits]\ntimeout_ms = 1500\noutput_kib = 64\nmemory_mib = 16\n");
+    config(&folder, "[limits]\ntimeout_ms = 1500\noutput_kib = 64\nmemory_mib = 16\n");
     let mut pipe = pipe(&folder).await;
     for (tool, arguments) in [
         ("trap", json!({})),
@@ -148,7 +148,7 @@ async fn a_reload_ends_what_was_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_at_once_have_an_instance_each() {
     let folder = Folder::new();
-    config(&folder, "[http]\ntoken_env = \"TOKEN\"\n");
+    config(&folder, "[http]\ntoken.env = \"TOKEN\"\n");
     let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-of-tests")]).await;
     let params = modern_params(json!({ "name": "remember", "arguments": {} }), json!({}));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });

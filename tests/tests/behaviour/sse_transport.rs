@@ -286,7 +286,7 @@ async fn a_stream_that_nobody_reads_has_a_bound() {
 /// SSE-06.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_guards_stand_before_it() {
-    let config = format!("{ON}\n[http]\ntoken_env = \"WHARF_TOKEN\"");
+    let config = format!("{ON}\n[http]\ntoken.env = \"WHARF_TOKEN\"");
     let (_folder, server) = started_with(&config, &[("WHARF_TOKEN", "s3cret-of-tests-1")]).await;
     let accept = ("Accept", "text/event-stream");
     let token = ("Authorization", "Bearer s3cret-of-tests-1");

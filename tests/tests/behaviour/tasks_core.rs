@@ -118,7 +118,7 @@ async fn tools_say_whether_they_can_be_tasks() {
 /// TSKA-02, TSKA-05, TSKA-06, TSKA-09.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_goes_from_working_to_its_result() {
-    let (_folder, server) = started("", "timeout_ms = 300, task_timeout_ms = 20000").await;
+    let (_folder, server) = started("[limits]\ntask_timeout_ms = 20000", "timeout_ms = 300").await;
     let mut session = server.legacy(REVISION, json!({})).await;
     let began = Instant::now();
     let task = begin(&mut session, json!({ "ms": 1500, "text": "done" })).await;
@@ -151,7 +151,7 @@ async fn a_task_goes_from_working_to_its_result() {
 /// TSKA-06 and TSKA-09: the result is that of the call, whether it succeeds or fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_tasks_are_failures_of_calls() {
-    let (_folder, server) = started("", "timeout_ms = 20000, task_timeout_ms = 500").await;
+    let (_folder, server) = started("[limits]\ntask_timeout_ms = 500", "timeout_ms = 20000").await;
     let mut session = server.legacy(REVISION, json!({})).await;
     for (arguments, status) in [
         (json!({ "answer": { "a": [1] } }), "completed"),
@@ -316,7 +316,7 @@ async fn questions_come_on_the_stream_of_the_result() {
 /// TSKA-12: stored as long as promised, and then removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_forgotten_after_their_time_and_not_before() {
-    let (_folder, server) = started("", "timeout_ms = 20000, task_ttl_ms = 1200").await;
+    let (_folder, server) = started("[limits]\ntask_ttl_ms = 1200", "timeout_ms = 20000").await;
     let mut session = server.legacy(REVISION, json!({})).await;
     for (asked, least) in [(json!({ "ttl": 400 }), 400), (json!({ "ttl": 3_600_000 }), 1200), (json!({}), 1200)] {
         let params = json!({ "name": "opt_t", "arguments": { "text": "t" }, "task": asked });
@@ -380,17 +380,4 @@ async fn progress_lasts_as_long_as_the_task() {
     }
     assert_eq!(text(&pipe.call("opt_t", json!({ "ms": 200, "text": "later" })).await), "later");
     assert_eq!(pipe.inbox().len(), before, "it is over: {:?}", pipe.inbox());
-}
-
-/// TSKA-01: without the capability the member has no effect.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_operator_can_switch_them_off() {
-    let (_folder, server) = started("[protocol]\nextensions = []", LIMITS).await;
-    let mut session = server.legacy(REVISION, json!({})).await;
-    assert_eq!(session.initialized["capabilities"].get("tasks"), None);
-    assert_eq!(text(&session.request("tools/call", task("opt_t", json!({ "text": "t" }))).await.unwrap()), "t");
-    assert_eq!(text(&session.request("tools/call", task("not_t", json!({ "text": "t" }))).await.unwrap()), "t");
-    for method in ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"] {
-        assert_eq!(session.request(method, json!({ "taskId": "t" })).await.unwrap_err()["code"], -32601, "{method}");
-    }
 }

@@ -65,32 +65,23 @@ async fn until(server: &Server, id: &Value, status: &str) -> Value {
 
 /// TSKB-01, and TSKB-09 for methods that are gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn discovery_names_the_extension_unless_it_is_off() {
-    for (config, on) in
-        [("", true), ("[protocol]\nextensions = [\"tasks\"]", true), ("[protocol]\nextensions = []", false)]
-    {
-        let (_folder, server) = started(config, LIMITS).await;
-        let discovered = server.modern("server/discover", json!({}), json!({})).await.unwrap();
-        let extension = discovered["capabilities"]["extensions"].get(EXTENSION);
-        assert_eq!(extension, on.then(|| json!({})).as_ref(), "{config}");
-        assert!(discovered["capabilities"].get("tasks").is_none());
-        for (method, known) in [
-            ("tasks/get", on),
-            ("tasks/update", on),
-            ("tasks/cancel", on),
-            ("tasks/list", false),
-            ("tasks/result", false),
-        ] {
-            let params = json!({ "taskId": "none", "inputResponses": {} });
-            let mut exchange = server.open_modern(json!(1), method, params, able()).await;
-            let code = exchange.json().await["error"]["code"].clone();
-            let expected = if known { (200, json!(-32602)) } else { (404, json!(-32601)) };
-            assert_eq!((exchange.status(), code), expected, "{config} {method}");
-        }
-        if !on {
-            let call = json!({ "name": "opt_t", "arguments": { "text": "t" } });
-            assert_eq!(text(&server.modern("tools/call", call, able()).await.unwrap()), "t", "it runs as a call");
-        }
+async fn discovery_names_the_extension() {
+    let (_folder, server) = started("", LIMITS).await;
+    let discovered = server.modern("server/discover", json!({}), json!({})).await.unwrap();
+    assert_eq!(discovered["capabilities"]["extensions"].get(EXTENSION), Some(&json!({})));
+    assert!(discovered["capabilities"].get("tasks").is_none());
+    for (method, known) in [
+        ("tasks/get", true),
+        ("tasks/update", true),
+        ("tasks/cancel", true),
+        ("tasks/list", false),
+        ("tasks/result", false),
+    ] {
+        let params = json!({ "taskId": "none", "inputResponses": {} });
+        let mut exchange = server.open_modern(json!(1), method, params, able()).await;
+        let code = exchange.json().await["error"]["code"].clone();
+        let expected = if known { (200, json!(-32602)) } else { (404, json!(-32601)) };
+        assert_eq!((exchange.status(), code), expected, "{method}");
     }
 }
 
@@ -149,7 +140,7 @@ async fn a_task_is_there_as_soon_as_it_is_told_of() {
 /// TSKB-06 and TSKB-11.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_holds_its_result_or_its_error() {
-    let (_folder, server) = started("", "timeout_ms = 300, task_timeout_ms = 3000").await;
+    let (_folder, server) = started("[limits]\ntask_timeout_ms = 3000", "timeout_ms = 300").await;
     let id = begin(&server, "opt_t", json!({ "ms": 1000, "text": "done" })).await;
     assert_eq!(get(&server, &id).await.unwrap()["status"], "working");
     let done = until(&server, &id, "completed").await;
@@ -390,7 +381,7 @@ async fn a_task_says_nothing_and_is_not_cancelled_by_notification() {
 /// TSKB-15.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_forgotten_after_their_time_and_not_before() {
-    let (_folder, server) = started("", "timeout_ms = 20000, task_ttl_ms = 800").await;
+    let (_folder, server) = started("[limits]\ntask_ttl_ms = 800", "timeout_ms = 20000").await;
     let call = json!({ "name": "opt_t", "arguments": { "text": "t" } });
     let began = Instant::now();
     let made = server.modern("tools/call", call, able()).await.unwrap();

@@ -38,7 +38,7 @@ async fn what_one_call_may_do_is_bounded() {
     assert!(refused.as_ref().is_err_and(|error| error.contains("HttpRequestBodySize")), "{refused:?}");
     assert_eq!(web.seen.complete.load(Ordering::SeqCst), 0);
     for limit in ["http_requests", "http_in_kib", "http_out_kib"] {
-        pipe.wait_for_log(&format!("its limit `{limit}` is used up; to allow it, edit [plugins.out.limits]")).await;
+        pipe.wait_for_log(&format!("its limit `{limit}` is used up; to allow it, edit [limits]")).await;
     }
     pipe.close().await;
 }

@@ -126,7 +126,7 @@ async fn the_folder_of_a_role_that_is_not_there_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_is_narrowed_by_other_keys_is_used() {
     let role = "[roles.all]\nwhen = \"anyone\"\n";
-    let place = Place::with(&format!("{role}plugins = [\"echo\"]\n")).await;
+    let place = Place::with(&format!("{role}plugins = [\"echo\"]\nlimits = {{ calls_per_day = 1000 }}\n")).await;
     let ann = place.ann();
     assert!(place.names(&ann, "tools/list").await.iter().any(|name| name == "echo_echo"));
     let narrowed =

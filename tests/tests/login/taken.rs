@@ -115,7 +115,7 @@ fn config(folder: &Folder, without: Option<Right>) -> String {
         let calls = if has(Right::Quota) { 1000 } else { 1 };
         format!(
             "[plugins.{id}]\npath = {:?}\ntools = [{tools:?}]\n{sha256}{confirm}{more}\n\
-             [plugins.{id}.limits]\ntimeout_ms = 25000\ntask_timeout_ms = 25000\nconcurrency = 2\ncalls_per_minute = {calls}\n\
+             [plugins.{id}.limits]\ntimeout_ms = 25000\nconcurrency = 2\ncalls_per_minute = {calls}\n\
              [plugins.{id}.grants]\n{grants}\n",
             plugin(file)
         )
@@ -132,7 +132,7 @@ fn config(folder: &Folder, without: Option<Right>) -> String {
     let profile = choose(Right::Profile, "[profiles.part]\nplugins = [\"*\"]\n", "");
     format!(
         "[auth]\nkeys_file = \"keys.toml\"\n[roles.one]\nwhen = {{ key = \"{when}\" }}\nplugins = [\"*\"]\n{tools}\n\
-         roots = {{ within = \"{within}\" }}\n{profile}[roots]\nfixed = [\"SRV/open\"]\n{plugins}"
+         roots = {{ within = \"{within}\" }}\n{profile}[roots]\nfixed = [\"SRV/open\"]\n[limits]\ntask_timeout_ms = 25000\n{plugins}"
     )
     .replace("SRV", &srv)
 }

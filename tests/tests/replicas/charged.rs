@@ -21,20 +21,20 @@ async fn replicas(number: usize) -> Replicas {
 }
 
 /// A client at an address of its own, and its session.
-struct Client {
+pub struct Client {
     address: &'static str,
     session: String,
 }
 
 impl Client {
-    async fn opened(server: &Server, address: &'static str) -> Self {
+    pub async fn opened(server: &Server, address: &'static str) -> Self {
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": VERSION, "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
+            "protocolVersion": VERSION, "capabilities": { "elicitation": {} }, "clientInfo": { "name": "c", "version": "1" } } });
         let opened = server.post(&[("X-Forwarded-For", address)], &hello).await;
         Self { address, session: opened.header("mcp-session-id").expect("a session").to_owned() }
     }
 
-    async fn post(&self, server: &Server, body: &Value) -> Exchange {
+    pub async fn post(&self, server: &Server, body: &Value) -> Exchange {
         let headers =
             [("X-Forwarded-For", self.address), ("Mcp-Session-Id", &self.session), ("MCP-Protocol-Version", VERSION)];
         server.post(&headers, body).await
@@ -44,6 +44,20 @@ impl Client {
     async fn uri(&self, server: &Server, method: &str, uri: &str) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "uri": uri } });
         self.post(server, &body).await.response(&json!(1)).await
+    }
+
+    /// Asks for what follows an event of a call.
+    pub async fn resume(&self, server: &Server, event: &str) -> Exchange {
+        let headers = [
+            ("Accept", "text/event-stream"),
+            ("X-Forwarded-For", self.address),
+            ("Mcp-Session-Id", &self.session),
+            ("MCP-Protocol-Version", VERSION),
+            ("Last-Event-ID", event),
+        ];
+        let mut exchange = server.send("GET", "/mcp", &headers, b"").await;
+        exchange.asked = Some(("tools/call".into(), VERSION.into()));
+        exchange
     }
 
     async fn delete(&self, server: &Server) -> (u16, String) {

@@ -24,7 +24,7 @@ fn plugins(code: &std::path::Path, given_more: &str) -> String {
     )
 }
 
-pub const STATE_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+pub const STATE_KEY: &str = "07f307f307f307f307f307f307f307f307f307f307f307f307f307f307f307f3";
 
 impl Replicas {
     pub async fn start(number: usize) -> Self {
@@ -66,8 +66,13 @@ impl Replicas {
 
     /// Starts one more replica, with the config of the first one.
     pub async fn one_more(&mut self) -> &Server {
+        self.another("", "").await
+    }
+
+    /// Starts one more replica, with the config of the first one, in which this text is replaced.
+    pub async fn another(&mut self, text: &str, by: &str) -> &Server {
         let (first, folder) = (self.folders[0].join("config/wharf/wharf.toml"), Folder::new());
-        let config = std::fs::read_to_string(first).unwrap();
+        let config = std::fs::read_to_string(first).unwrap().replace(text, by);
         folder.config(&config.replace("name = \"r0\"", "name = \"more\""));
         self.all.push(start(&folder).await);
         self.folders.push(folder);

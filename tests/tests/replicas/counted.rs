@@ -1,6 +1,6 @@
 //! Limits on calls that count over all replicas.
 
-use e2e::{Folder, Redis, Server, json, text};
+use e2e::{Server, json, text};
 
 use super::common::Replicas;
 
@@ -50,25 +50,4 @@ async fn a_limit_that_is_used_up_stays_so_while_redis_does_not_answer() {
     replicas.redis.kill().await;
     let servers: Vec<&Server> = replicas.all.iter().collect();
     assert_eq!(passed(&servers, 4).await, 0);
-}
-
-/// Where the operator wants no call that is not counted, such a call is refused for now.
-#[tokio::test(flavor = "multi_thread")]
-async fn calls_with_limits_are_refused_while_redis_does_not_answer() {
-    let folder = Folder::new();
-    let redis = Redis::start(&folder).await;
-    let cluster = format!("redis = \"redis://{}\"\nlimits_without_redis = \"refuse\"\n", redis.address);
-    let mut replicas = Replicas::of(redis, 1, "", |_| cluster.clone(), BUSY).await;
-    let counted = json!({ "name": "g_t", "arguments": { "text": "done" } });
-    let other = json!({ "name": "every_kind", "arguments": {} });
-    replicas.redis.kill().await;
-    let server = &replicas.all[0];
-    let mut refused = server.open_modern(json!(1), "tools/call", counted.clone(), json!({})).await;
-    assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
-    let refused = refused.json().await;
-    assert!(refused["error"]["message"].as_str().unwrap().contains("cannot be counted now"), "{refused}");
-    server.modern("tools/call", other, json!({})).await.unwrap();
-    replicas.redis.again().await;
-    replicas.all[0].wait_for_log("Redis answers again").await;
-    assert_eq!(text(&replicas.all[0].modern("tools/call", counted, json!({})).await.unwrap()), "done");
 }

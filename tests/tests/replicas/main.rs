@@ -15,6 +15,7 @@ mod counted;
 mod login;
 mod partition;
 mod redis_gone;
+mod relayed;
 mod replayed;
 mod sessions;
 mod tasks;

@@ -28,7 +28,7 @@ async fn each_request_leaves_a_line_without_anything_secret() {
     std::fs::create_dir(folder.join("log")).unwrap();
     folder.set_mode("log", 0o700);
     folder.config(&format!(
-        "[http]\ntoken_env = \"TOKEN\"\naccess_log = \"../../log/access.jsonl\"\n{}",
+        "[http]\ntoken.env = \"TOKEN\"\naccess_log = \"../../log/access.jsonl\"\n{}",
         given("g", &json!({}), "")
     ));
     let path = folder.join("log/access.jsonl");
@@ -105,7 +105,7 @@ async fn a_client_that_leaves_is_written_down_as_well() {
 async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
     let folder = Folder::new();
     folder.config(&format!(
-        "[http]\ntoken_env = \"TOKEN\"\nallowed_origins = [\"https://app.example\"]\n{}",
+        "[http]\ntoken.env = \"TOKEN\"\nallowed_origins = [\"https://app.example\"]\n{}",
         given("g", &json!({}), "")
     ));
     let server = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests")]).await;

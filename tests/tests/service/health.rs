@@ -19,7 +19,7 @@ async fn it_is_ready_when_all_plugins_were_tried_whoever_asks() {
     let folder = Folder::new();
     folder.write("plugins/broken.wasm", b"nothing");
     folder.config(&format!(
-        "[http]\ntoken_env = \"TOKEN\"\n{}\n[plugins.broken]\npath = \"../../plugins/broken.wasm\"\n",
+        "[http]\ntoken.env = \"TOKEN\"\n{}\n[plugins.broken]\npath = \"../../plugins/broken.wasm\"\n",
         given("g", &json!({}), "")
     ));
     let server = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests")]).await;

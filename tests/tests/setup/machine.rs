@@ -42,14 +42,29 @@ async fn where_all_is_well_it_says_so() {
     assert!(lines.iter().all(|line| line["state"] != "wrong"), "{lines:?}");
 }
 
+/// What a client's config names is a text that nobody has signed.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_program_that_a_config_names_is_started() {
+    let folder = Folder::new();
+    quiet(&folder);
+    let other = folder.write("other/wharf", format!("#!/bin/sh\necho x > {}\n", folder.join("ran").display()));
+    folder.set_mode("other/wharf", 0o755);
+    let server = json!({ "command": other, "args": ["run", "--builtin", "time"] });
+    folder.write("home/.cursor/mcp.json", json!({ "mcpServers": { "mine": server } }).to_string());
+    let output = folder.run(&["check", "--machine"], &[]).await;
+    let said = stdout(&output);
+    let note = said.lines().find(|line| line.contains("other/wharf")).unwrap();
+    assert!(note.starts_with("note") && note.contains("neither its version nor its arguments were checked"), "{said}");
+    assert!(note.contains("run `wharf install cursor --name mine -- run --builtin time`"), "{said}");
+    assert!(output.status.success() && !folder.join("ran").exists(), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_clients_cannot_start_is_found() {
     let folder = Folder::new();
     quiet(&folder);
     let own = e2e::binary();
     let own = std::path::absolute(own).unwrap();
-    let old = folder.write("old/wharf", "#!/bin/sh\necho wharf 0.0.1\n");
-    folder.set_mode("old/wharf", 0o755);
     let plain = folder.write("plain/wharf", "");
     std::fs::create_dir_all(folder.join("bin")).unwrap();
     symlink(&own, folder.join("bin/wharf")).unwrap();
@@ -58,7 +73,6 @@ async fn what_clients_cannot_start_is_found() {
     for (command, arguments, expected, remedy) in [
         (json!("wharf"), json!(["run"]), "`wharf` is not an absolute path", format!("{install}-- run`")),
         (json!(folder.join("gone/wharf")), json!(["run"]), "gone/wharf does not exist", format!("{install}-- run`")),
-        (json!(old), json!(["run"]), "is `wharf 0.0.1`, and this is `wharf ", format!("{install}-- run`")),
         (json!(plain), json!(["run"]), "is not a program that you may run", format!("{install}-- run`")),
         (
             json!(linked),

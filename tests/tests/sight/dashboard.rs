@@ -78,11 +78,11 @@ async fn all_names() -> BTreeSet<String> {
     let (folder, echo) = (Folder::new(), plugin("echo"));
     let redis = Redis::start(&folder).await;
     folder.config(&format!(
-        "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken_env = \"TOKEN\"\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken.env = \"TOKEN\"\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
          [cluster]\nredis = \"redis://{}\"\n[plugins.echo]\npath = {echo:?}\n",
         redis.address
     ));
-    let key = "07".repeat(32);
+    let key = "07f3".repeat(16);
     let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests"), ("STATE_KEY", &key)]).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(guarded.post(&[], &ping).await.status(), 401);

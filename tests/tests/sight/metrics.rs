@@ -140,7 +140,7 @@ async fn who_is_turned_away_is_counted() {
     let echo = plugin("echo");
     folder.write("config/wharf/broken.wasm", b"\0asm no component");
     folder.config(&format!(
-        "{ADMIN}[http]\ntoken_env = \"TOKEN\"\n[limits]\ntotal_host_memory_mib = 8\n[audit]\nfile = \"log/audit.jsonl\"\n\
+        "{ADMIN}[http]\ntoken.env = \"TOKEN\"\n[limits]\ntotal_host_memory_mib = 8\n[audit]\nfile = \"log/audit.jsonl\"\n\
          [plugins.echo]\npath = {echo:?}\n[plugins.broken]\npath = \"broken.wasm\"\n"
     ));
     let server = Server::start_with(&folder, &[], &[("TOKEN", "the-token-of-tests")]).await;

@@ -18,9 +18,22 @@ use syn::{
 type Modules = &'static [(&'static str, &'static [&'static str])];
 
 /// The crates that have several top-level modules. Any other import between them is a problem, so that a new dependency is always a decision.
-const ALLOWED_IMPORTS: [(&str, Modules); 5] = [
+const ALLOWED_IMPORTS: [(&str, Modules); 6] = [
     ("policy", &[("access", &[]), ("auth", &[]), ("roles", &["access", "auth"]), ("profiles", &["roles"])]),
     ("config", &[("lock", &[]), ("config", &["lock"])]),
+    (
+        "sandbox",
+        &[
+            ("bindings", &[]),
+            ("file", &[]),
+            ("contract", &["bindings", "bounds"]),
+            ("bounds", &[]),
+            ("adapter", &["bindings", "bounds", "contract", "file", "wasi"]),
+            ("wasi", &["adapter", "bindings", "bounds", "contract"]),
+            ("compile", &["adapter", "bindings", "bounds", "contract", "file", "wasi"]),
+            ("run", &["adapter", "bindings", "bounds", "compile", "contract", "file", "wasi"]),
+        ],
+    ),
     (
         "plugins",
         &[

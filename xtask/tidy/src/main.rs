@@ -64,6 +64,7 @@ fn check(root: &Path) -> Result<()> {
         sources.push((name, text));
     }
     problems.extend(layering(&sources, &LAYERS));
+    problems.extend(past_the_door(&sources));
     problems.extend(imports::problems(root)?);
     problems.extend(names::problems(root)?);
     problems.extend(shown::problems(root)?);
@@ -90,6 +91,31 @@ fn layering(sources: &[(String, String)], layers: &[Layer]) -> Vec<String> {
             let found = layer.forbidden.iter().filter(|forbidden| names(forbidden));
             problems
                 .extend(found.map(|forbidden| format!("{name}: names {forbidden}, which belongs to another layer")));
+        }
+    }
+    problems
+}
+
+/// Where JSON of guests is read. `sandbox::json` charges for its values before they are made.
+const JSON_OF_GUESTS: [&str; 2] = ["host/plugins/src/bridge/", "host/sandbox/src/adapter/http/"];
+/// How a comment begins that says why the next line may parse JSON without that.
+const EXCUSE: &str = "// Past the door: ";
+
+/// Returns where JSON is parsed that may be a guest's, other than by `sandbox::json`.
+fn past_the_door(sources: &[(String, String)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, text) in sources.iter().filter(|(name, _)| JSON_OF_GUESTS.iter().any(|folder| name.starts_with(folder)))
+    {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let mut before = "";
+        for (line, number) in code.lines().zip(1..) {
+            if line.contains("serde_json::from_") && !before.trim_start().starts_with(EXCUSE) {
+                problems.push(format!(
+                    "{name}:{number}: parses JSON without a charge for its values: use `Room::parse` of `sandbox::json`, or say in the \
+                     line before why not: `{EXCUSE}…`"
+                ));
+            }
+            before = line;
         }
     }
     problems
@@ -133,5 +159,21 @@ mod tests {
         let problems = layering(&sources, &layers);
         let [wrong, gone] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(wrong.starts_with("host/a/wrong.rs: names std::fs") && gone.contains("host/gone.rs"), "{problems:?}");
+    }
+
+    #[test]
+    fn json_of_guests_has_one_door() {
+        let parses = "    let it = serde_json::from_str(text);";
+        for (name, text, wrong) in [
+            ("host/plugins/src/bridge/a.rs", parses.to_owned(), true),
+            ("host/plugins/src/bridge/a.rs", format!("    // It is small.\n{parses}"), true),
+            ("host/plugins/src/bridge/a.rs", format!("    {EXCUSE}it is small.\n{parses}"), false),
+            ("host/sandbox/src/adapter/http/a.rs", parses.to_owned(), true),
+            ("host/sandbox/src/adapter/http/a.rs", format!("#[cfg(test)]\n{parses}"), false),
+            ("host/sandbox/src/adapter/a.rs", parses.to_owned(), false),
+        ] {
+            let problems = past_the_door(&[(name.to_owned(), text.clone())]);
+            assert_eq!(!problems.is_empty(), wrong, "{name}: {text}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    confinement::Step,
+    confinement::{Confined, MEMORY_BYTES, Step},
     project::{Build, Live, Project},
 };
 use wharf_base::{
@@ -70,12 +70,26 @@ pub async fn ready(project: &Project, set_up: bool, (until, output): (Until, Out
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    run(project, (&setup.command, Step::Install), (until, output)).await.context("the setup failed")?;
+    install(project, &setup.command, (until, output)).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
         return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
     }
     Ok(())
+}
+
+/// Runs the setup. Where it has fetched a package that has to be built, it ends, so that no code of the package runs in a step with network.
+async fn install(project: &Project, setup: &str, how: (Until, Output)) -> Result<()> {
+    for _ in 0..MAX_WHEELS {
+        if let Ended::Well = run(project, (setup, Step::Install), how).await? {
+            return Ok(());
+        }
+        tracing::info!("building a package that is published only as source, without network");
+        run(project, (WHEEL, Step::Wheel), how).await?;
+    }
+    bail!(
+        "more than {MAX_WHEELS} packages of this server are published only as source, or one asks for something else each time"
+    )
 }
 
 /// Builds a plugin.
@@ -144,11 +158,24 @@ fn check_needs(project: &Project) -> Result<()> {
     Ok(())
 }
 
+/// How a command ended that did not fail.
+enum Ended {
+    Well,
+    /// A setup ended because a package has to be built before it goes on.
+    Waits,
+}
+
 /// Runs a command of the author in the plugin's folder. Its output goes to stderr.
-async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<()> {
+async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<Ended> {
     let _protected = project.protect();
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
+    let limited = project.confined.as_ref().map(|_| Confined::limited(command));
+    shell
+        .arg("-c")
+        .arg(limited.as_deref().unwrap_or(command))
+        .current_dir(&project.folder)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     if until == Until::Dropped {
         shell.process_group(Group::OWN);
     }
@@ -196,12 +223,24 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         }
         status.or_failed()?
     };
+    if is_led && step == Step::Install && status.code() == Some(WAITS) {
+        return Ok(Ended::Waits);
+    }
     if !status.success() {
         let said: String = last.iter().flat_map(|line| ["; ", line]).collect();
-        return Err(failed(anyhow!("`{}` {}{said}", shown(command), ended(status))));
+        let limit = (is_led && last.iter().any(|line| is_about_memory(line)))
+            .then(|| format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30));
+        return Err(failed(anyhow!("`{}` {}{said}{}", shown(command), ended(status), limit.unwrap_or_default())));
     }
-    Ok(())
+    Ok(Ended::Well)
 }
+
+/// The exit code of a confined setup that waits for a wheel.
+const WAITS: i32 = 75;
+/// What builds that wheel.
+const WHEEL: &str = "./.venv/bin/python -m wharf_compat wheel";
+/// The most rounds of a setup. A package needs one to four: for what builds it, and for the build.
+const MAX_WHEELS: usize = 64;
 
 /// How long to wait for the rest of the output of a command that has ended.
 const REST_TIMEOUT: Duration = Duration::from_millis(500);
@@ -211,16 +250,27 @@ const MAX_QUOTED_LINES: usize = 3;
 /// Copies the output of a command to stderr, and stores its last lines.
 async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
     let Some(reader) = reader else { return };
-    let mut lines = BufReader::new(reader).split(b'\n');
+    let (mut lines, mut calls) = (BufReader::new(reader).split(b'\n'), None);
     while let Ok(Some(line)) = lines.next_segment().await {
         let line = String::from_utf8_lossy(&line);
         // Packages of strangers print too. If stderr is closed, nobody reads it.
         writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
-        if !line.trim().is_empty() {
+        if !line.trim().is_empty() && !is_of_calls(&line, &mut calls) {
             last.push(text::escaped(&clip(line.trim())));
             last.drain(..last.len().saturating_sub(MAX_QUOTED_LINES));
         }
     }
+}
+
+/// Whether a line is of the calls that Python lists before an error. `calls`: how far the list is indented that the line before belonged to.
+fn is_of_calls(line: &str, calls: &mut Option<usize>) -> bool {
+    let indented = line.len() - line.trim_start().len();
+    if line.trim_start().starts_with("Traceback (most recent call last)") {
+        *calls = Some(indented);
+    } else if calls.is_some_and(|list| indented <= list) {
+        *calls = None;
+    }
+    calls.is_some()
 }
 
 /// Formats a command as one line, cut off if it is long. Of a script of several commands, the last one, which makes the plugin.
@@ -229,6 +279,14 @@ fn shown(command: &str) -> String {
     let mut lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words: Vec<&str> = lines.next_back().unwrap_or_default().split_whitespace().collect();
     clip(&words.join(" "))
+}
+
+/// Whether a line is what programs print when they get no more memory.
+fn is_about_memory(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["memoryerror", "memory exhausted", "out of memory", "cannot allocate memory", "allocation failed"]
+        .iter()
+        .any(|words| line.contains(words))
 }
 
 fn ended(status: ExitStatus) -> String {
@@ -242,6 +300,15 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_python_is_quoted_without_its_calls() {
+        let said = "building\n  Traceback (most recent call last):\n    File \"a.py\", line 1, in <module>\n      main()\n      ^^^^^^\n  \
+                    OSError: no room\nTraceback (most recent call last):\n  File \"b.py\", line 2\n    wait()\nKeyError: 'x'\nend\n";
+        let mut calls = None;
+        let quoted: Vec<&str> = said.lines().filter(|line| !is_of_calls(line, &mut calls)).map(str::trim).collect();
+        assert_eq!(quoted, ["building", "OSError: no room", "KeyError: 'x'", "end"]);
+    }
 
     #[test]
     fn a_script_is_shown_by_the_command_that_makes_the_plugin() {

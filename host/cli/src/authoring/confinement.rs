@@ -1,6 +1,7 @@
-//! Where a build of an existing server may read, write and connect. Package managers and the server's own module run in it, so on Linux it
-//! is confined: by Landlock to the files that it needs, and by a filter of system calls to no sockets, no other processes and no objects of
-//! the kernel. Only the step that installs packages reaches the network. No process outlives its step.
+//! Where a build of an existing server may read, write and connect. Package managers, packages and the server's own module run in it, so on
+//! Linux it is confined: by Landlock to the files that it needs, and by a filter of system calls to no sockets, no other processes and no
+//! objects of the kernel. Only the step that installs packages reaches the network, and no code of a package runs in it. No process outlives
+//! its step.
 
 #![expect(clippy::disallowed_methods, reason = "finds the programs and files that a build needs")]
 
@@ -11,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process_group};
 use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
@@ -21,8 +22,15 @@ use wharf_base::{below::Below, group::Group, program};
 /// The variable that allows builds where the kernel cannot confine them.
 const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
 
+/// How much memory each process of a build may write to. V8 asks for three times what it uses: 3 GiB for a server of one tool.
+pub const MEMORY_BYTES: u64 = 8 << 30;
+
 /// The folder of what is built.
 const BUILT: &str = "dist";
+/// The folder of a wheel that is built.
+const WHEELS: &str = "wheels";
+/// The variable that says to a set-up that wheels are built in a step of their own.
+const APART: &str = "WHARF_BUILDS_APART";
 /// The folder for temporary files, in the home directory of a step.
 const TEMPORARY: &str = "tmp";
 
@@ -105,8 +113,11 @@ const SETTINGS: [(&str, &[&str]); 2] =
 /// What a command of a build may reach and change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Installs packages: with network, and the person's settings of the package managers. It writes the whole folder of the server.
+    /// Installs packages: with network, and the person's settings of the package managers. It writes the whole folder of the server. The
+    /// package managers run in it, and no code of a package.
     Install,
+    /// Builds a package that is published only as source: like `Make`, without the server. It writes only the wheel.
+    Wheel,
     /// Builds: without sockets and these settings. It writes only what it makes, and nothing that an installation executes or obeys.
     Make,
 }
@@ -116,6 +127,7 @@ impl Step {
     fn home(self) -> &'static str {
         match self {
             Self::Install => "installing",
+            Self::Wheel => "building",
             Self::Make => "making",
         }
     }
@@ -135,6 +147,13 @@ impl Confined {
         Self { folder, source }
     }
 
+    /// Returns a command of the shell whose processes have a limit of memory. It counts what they may write, and not addresses: V8 and
+    /// wasmtime reserve up to 44 GiB of these.
+    pub fn limited(command: &str) -> String {
+        let most = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX).min(MEMORY_BYTES);
+        format!("ulimit -d {} && {{ {command}\n}}", most >> 10)
+    }
+
     /// Starts a command in the folder of the server. What it starts ends when the second result is dropped.
     pub fn start(&self, command: &mut Command, step: Step) -> Result<(Child, Leader)> {
         let folder = Below::open(&self.folder)?;
@@ -143,10 +162,14 @@ impl Confined {
         home.made(Path::new(TEMPORARY))?;
         let written = match step {
             Step::Install => folder,
+            Step::Wheel => folder.made(Path::new(WHEELS))?,
             Step::Make => folder.made(Path::new(BUILT))?,
         };
         let (home_path, leader) = (self.folder.join(step.home()), Leader::start()?);
         command.env_clear().envs(variables(step)).env("TMPDIR", home_path.join(TEMPORARY)).env("HOME", home_path);
+        if step == Step::Install {
+            command.env(APART, "1");
+        }
         command.process_group(leader.id);
         if env::var_os(UNCONFINED).is_some_and(|set| set == "1") {
             return Ok((command.spawn().context("`sh` could not be started")?, leader));
@@ -179,7 +202,8 @@ impl Confined {
         let (read, all) = (AccessFs::from_read(most), AccessFs::from_all(most));
         // A superuser could make a device and read a disk with it.
         let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-        let own = [self.folder.clone()].into_iter().chain(self.source.iter().cloned());
+        let source = if step == Step::Wheel { &[] } else { self.source.as_slice() };
+        let own = [self.folder.clone()].into_iter().chain(source.iter().cloned());
         let settings = if step == Step::Install { SYSTEM_SETTINGS } else { &[] };
         let system = SYSTEM.iter().chain(settings).map(PathBuf::from);
         let read_too = own.chain(system).chain(programs()).chain(named(step));

@@ -73,6 +73,9 @@ impl Language {
 /// The workflow that releases a plugin.
 const RELEASE: &str = include_str!("release.yml");
 const RELEASE_PATH: &str = ".github/workflows/release.yml";
+/// The workflow that tells the registry of MCP servers, which has an identity of its own.
+const REGISTRY: &str = include_str!("registry.yml");
+const REGISTRY_PATH: &str = ".github/workflows/registry.yml";
 
 /// The name of the plugin in each template, and the file name that Rust derives from it.
 const TEMPLATE_NAME: &str = "hello";
@@ -118,6 +121,7 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
     let project = Project::open(folder)?;
     write(&folder.join(RELEASE_PATH), release(&project, language)?.as_bytes())?;
+    write(&folder.join(REGISTRY_PATH), REGISTRY.as_bytes())?;
     Ok(project)
 }
 
@@ -278,12 +282,24 @@ mod tests {
         make(&place.path().join("x"), "go", Language::C).unwrap();
     }
 
+    /// What a release has signed is trusted by the name of its workflow.
     #[test]
     fn what_a_release_runs_of_others_is_pinned_and_can_sign_nothing() {
-        assert!(!RELEASE.contains("/latest/"));
-        let (_, registry) = RELEASE.split_once("\n  registry:\n").unwrap();
-        let rights: Vec<&str> = registry.lines().filter(|line| line.contains(": write")).map(str::trim).collect();
-        assert_eq!(rights, ["id-token: write # to log in at the registry"]);
-        assert!(registry.contains("sha256sum --check --strict") && registry.contains("MCP_PUBLISHER_SHA256: \"\""));
+        let lines = |text: &'static str, part| text.lines().map(str::trim).filter(move |line| line.contains(part));
+        for action in lines(RELEASE, "uses: ").chain(lines(REGISTRY, "uses: ")) {
+            let (_, commit) = action.split_once('@').unwrap();
+            let commit = commit.split_whitespace().next().unwrap();
+            assert!(commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()), "{action}");
+        }
+        assert!(!RELEASE.contains("mcp-publisher") && !RELEASE.contains("curl"));
+        let (publish, pypi) = RELEASE.split_once("\n  pypi:\n").unwrap();
+        assert!(!publish.contains("pypa/"));
+        for (job, right) in
+            [(pypi, "id-token: write # to log in at PyPI"), (REGISTRY, "id-token: write # to log in at the registry")]
+        {
+            assert_eq!(lines(job, ": write").collect::<Vec<_>>(), [right]);
+        }
+        assert!(REGISTRY.contains("\npermissions: {}\n") && !REGISTRY.contains("/latest/"));
+        assert!(REGISTRY.contains("sha256sum --check --strict") && REGISTRY.contains("MCP_PUBLISHER_SHA256: \"\""));
     }
 }

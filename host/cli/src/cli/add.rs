@@ -19,7 +19,7 @@ use wharf_base::{
     guard,
     text::{self, clip, escaped, toml_header},
 };
-use wharf_config::{config, config::Origin, config::PluginConfig, config::PluginSource};
+use wharf_config::config::{self, Origin, PluginConfig, PluginSource};
 use wharf_policy::access::{
     grants::could_use,
     wants::{

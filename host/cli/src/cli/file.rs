@@ -26,7 +26,7 @@ use wharf_base::{
     failed::{OrFailed, failed},
     guard, text,
 };
-use wharf_config::{config, config::CommandLine, config::Config};
+use wharf_config::config::{self, CommandLine, Config};
 use wharf_policy::access::grants::Grants;
 
 /// One byte more than a plugin may have, so that a file that is too large is noticed.

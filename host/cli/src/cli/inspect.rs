@@ -20,9 +20,7 @@ use crate::authoring::{
     },
 };
 use wharf_base::text::{self, escaped};
-use wharf_config::{
-    config, config::CommandLine, config::Named, config::Positional, config::builtin, config::reference::SourceReference,
-};
+use wharf_config::config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference};
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 use wharf_policy::access::wants::want::because;
 

@@ -14,10 +14,7 @@ use super::{
 };
 use wharf_base::{rewrite::rewrite, text::escaped};
 use wharf_config::{config, config::CommandLine};
-use wharf_policy::{
-    auth::api_keys, auth::api_keys::File, auth::api_keys::Key, auth::api_keys::Secret, auth::api_keys::digest,
-    auth::api_keys::generate,
-};
+use wharf_policy::auth::api_keys::{self, File, Key, Secret, digest, generate};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The number of digits of a digest that are shown to identify a key.

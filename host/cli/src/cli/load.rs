@@ -78,6 +78,6 @@ pub async fn look(mut config: Config, id: &str) -> Result<Look> {
         Arc::make_mut(plugin).lock = None;
     }
     let operator = load_only(config, id).await?;
-    let surface = operator.surface(id).await.with_context(|| format!("{id} does not load")).or_failed()?;
+    let surface = operator.surface(id).await.map_err(anyhow::Error::msg).or_failed()?;
     Ok(Look { surface, serving: operator.wharf.plugins().into_iter().find_map(|plugin| plugin.serving) })
 }

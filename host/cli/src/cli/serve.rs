@@ -340,7 +340,7 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
         if !wants_authentication(operator) {
             tracing::warn!(
                 "every user of this machine can call everything that is served at {address}; for clients of your own only, set \
-                 `token_env` in [http], or listen on a Unix socket"
+                 `token` in [http], or listen on a Unix socket"
             );
         }
     }
@@ -364,7 +364,7 @@ fn check_reachable(operator: &Operator, address: SocketAddr) -> Result<()> {
     if !address.ip().is_loopback() && !wants_authentication(operator) {
         bail!(
             "{address} can be reached from other machines, so clients must authenticate: name an identity provider in [auth], set \
-             `token_env` in [http] to the name of an environment variable that holds a token, require client certificates with \
+             `token` in [http] to {{ env = \"NAME\" }} for an environment variable that holds a token, require client certificates with \
              `client_ca` in [http.tls], or listen on 127.0.0.1"
         );
     }

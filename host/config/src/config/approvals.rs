@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+pub use super::raw::Remember;
 use super::{default_paths::state_dirs, raw};
 use wharf_base::{pattern::Pattern, program::Command};
 use wharf_policy::access::capability::Absolute;
@@ -40,17 +41,6 @@ pub enum Asker {
     Command(Command),
 }
 
-/// How long an approval can be valid.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remember {
-    Never,
-    /// Until the session ends; for clients without sessions, until wharf exits.
-    #[default]
-    Session,
-    /// Until it is revoked.
-    Always,
-}
-
 /// `[approvals]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approvals {
@@ -68,14 +58,7 @@ impl Approvals {
                 Asker::Command(Command::resolve(command, absolute).context("`ask`")?)
             }
         };
-        let remember = match raw.remember.as_deref() {
-            None => Remember::default(),
-            Some("never") => Remember::Never,
-            Some("session") => Remember::Session,
-            Some("always") => Remember::Always,
-            Some(other) => bail!("`remember`: `{other}` is not one of \"never\", \"session\", \"always\""),
-        };
-        Ok(Self { asker, remember })
+        Ok(Self { asker, remember: raw.remember })
     }
 
     /// Returns the files of the command that asks: its program, and arguments that are files. No plugin may write them, since that

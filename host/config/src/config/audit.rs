@@ -3,68 +3,34 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
-use super::{
-    bounds::{mib, within_bounds},
-    default_paths::state_dirs,
-    defaults, raw,
-};
+pub use super::raw::{Arguments, OnFailure};
+use super::{default_paths::state_dirs, raw};
 use wharf_policy::access::capability::Absolute;
 
-/// The largest value of `keep`.
-const MAX_KEPT_FILES: usize = 10_000;
-
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     pub file: PathBuf,
     pub arguments: Arguments,
     pub on_failure: OnFailure,
-    /// The file is rotated before it grows beyond this.
     pub rotate_bytes: usize,
-    /// How many rotated files are kept.
     pub keep: usize,
     /// The name of this replica, which is in each line.
     pub replica: Option<String>,
 }
 
-/// How much of a call's arguments is written. Their digest is always written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arguments {
-    /// Nothing.
-    Digest,
-    /// Their structure.
-    Redacted,
-    /// All of them.
-    Full,
-}
-
-/// What happens to calls while the log cannot be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    Refuse,
-    Continue,
-}
-
-pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
+pub fn resolve(raw: raw::Audit, replica: Option<String>, absolute: Absolute<'_>) -> Result<Audit> {
     let file = absolute(&raw.file)?;
     ensure!(file.file_name().is_some(), "`file`: {} names no file", file.display());
     Ok(Audit {
         file,
-        arguments: match raw.arguments.as_deref() {
-            None | Some("digest") => Arguments::Digest,
-            Some("redacted") => Arguments::Redacted,
-            Some("full") => Arguments::Full,
-            Some(other) => bail!("`arguments`: `{other}` is not one of \"digest\", \"redacted\", \"full\""),
-        },
-        on_failure: match raw.on_failure.as_deref() {
-            None | Some("refuse") => OnFailure::Refuse,
-            Some("continue") => OnFailure::Continue,
-            Some(other) => bail!("`on_failure`: `{other}` is neither \"refuse\" nor \"continue\""),
-        },
-        rotate_bytes: mib("rotate_mib", raw.rotate_mib, defaults::AUDIT_ROTATE_MIB)?,
-        keep: within_bounds("keep", raw.keep, defaults::AUDIT_KEEP, MAX_KEPT_FILES)?,
-        replica: None,
+        arguments: raw.arguments,
+        on_failure: raw.on_failure,
+        rotate_bytes: raw.rotate_mib.get(),
+        keep: raw.keep.get(),
+        replica,
     })
 }
 

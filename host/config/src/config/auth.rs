@@ -113,11 +113,7 @@ fn issuer(
         (None, Some(path)) => KeySource::File(absolute(&path)?),
         (Some(_), Some(_)) => bail!("`jwks_url` and `jwks_file` exclude each other"),
     };
-    let only_at_jwt = match typ.as_deref() {
-        None | Some("auto") => false,
-        Some("at+jwt") => true,
-        Some(other) => bail!("`typ`: `{other}` is neither \"auto\" nor \"at+jwt\""),
-    };
+    let only_at_jwt = typ == raw::TokenType::AtJwt;
     let introspection = match introspection {
         None => None,
         Some(raw::Introspection { client_id, secret, url }) => {

@@ -1,48 +1,14 @@
-//! Checks the numbers in the config file against their bounds.
+//! Checks of values that several tables have.
 
-use std::{num::NonZeroU32, time::Duration};
+use anyhow::{Result, bail, ensure};
 
-use anyhow::{Context, Result, ensure};
+use super::raw::{Calls, Number};
+use wharf_base::{guessable, quota::QuotaLimits};
 
-use wharf_base::quota::QuotaLimits;
-
-/// The largest value of a limit on calls.
-const MAX_CALLS: u32 = 1_000_000;
-
-pub fn within_bounds(key: &str, value: Option<usize>, default: usize, most: usize) -> Result<usize> {
-    let value = value.unwrap_or(default);
-    ensure!((1..=most).contains(&value), "`{key}` is from 1 to {most}");
-    Ok(value)
-}
-
-pub fn mib(key: &str, value: Option<usize>, default: usize) -> Result<usize> {
-    Ok(within_bounds(key, value, default, 1 << 20)? << 20)
-}
-
-pub fn kib(key: &str, value: Option<usize>, default: usize) -> Result<usize> {
-    Ok(within_bounds(key, value, default, 1 << 20)? << 10)
-}
-
-pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<Duration> {
-    let duration = value.map_or(default, Duration::from_millis);
-    let most = Duration::from_secs(24 * 3600);
-    ensure!(duration >= Duration::from_millis(1) && duration <= most, "`{key}` is from 1 to {}", most.as_millis());
-    Ok(duration)
-}
-
-/// Checks the limits on calls: in a minute, an hour, a day, and at once.
-pub fn calls([minute, hour, day, at_once]: [Option<u32>; 4]) -> Result<QuotaLimits> {
-    let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
-        let Some(value) = value else { return Ok(None) };
-        let limit = NonZeroU32::new(value).filter(|limit| limit.get() <= MAX_CALLS);
-        Ok(Some(limit.with_context(|| format!("`{key}` is from 1 to {MAX_CALLS}"))?))
-    };
-    Ok(QuotaLimits {
-        per_minute: limit("calls_per_minute", minute)?,
-        per_hour: limit("calls_per_hour", hour)?,
-        per_day: limit("calls_per_day", day)?,
-        at_once: limit("concurrency", at_once)?,
-    })
+/// The limits on calls: in a minute, an hour, a day, and at once.
+pub fn calls(limits: [Option<Calls>; 4]) -> QuotaLimits {
+    let [per_minute, per_hour, per_day, at_once] = limits.map(|limit| limit.map(Number::get));
+    QuotaLimits { per_minute, per_hour, per_day, at_once }
 }
 
 /// Parses 32 bytes, written as 64 hexadecimal digits.
@@ -55,6 +21,15 @@ pub fn parse_hex32(key: &str, text: &str) -> Result<[u8; 32]> {
         *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
     }
     Ok(digest)
+}
+
+/// Parses a key, written as 64 hexadecimal digits. The error does not contain it.
+pub fn parse_key(name: &str, text: &str) -> Result<[u8; 32]> {
+    let key = parse_hex32(name, text)?;
+    match guessable::why(text) {
+        None => Ok(key),
+        Some(why) => bail!("{name}: the key is {why}, so everybody can guess it"),
+    }
 }
 
 /// Whether a name of a plugin or a tool may have this character.

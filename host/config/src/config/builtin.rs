@@ -83,7 +83,7 @@ pub fn complete(name: &str, written: &mut raw::Plugin) {
         }
         "git" if !written.config.contains_key("person") => Identity::of_person().write(&mut written.config),
         "sequentialthinking" => {
-            written.instances.get_or_insert_with(|| "reused".into());
+            written.instances.get_or_insert(raw::Instances::Reused);
         }
         _ => {}
     }
@@ -130,7 +130,7 @@ fn memory_folder() -> Result<PathBuf> {
 pub fn output_bytes(name: &str, general: usize) -> usize {
     match name {
         // Another general limit was set by the operator.
-        "files" if general == defaults::OUTPUT_KIB << 10 => defaults::FILES_OUTPUT_KIB << 10,
+        "files" if general == raw::Limits::default().output_kib.get() => defaults::FILES_OUTPUT_KIB << 10,
         _ => general,
     }
 }
@@ -158,12 +158,12 @@ mod tests {
 
     #[test]
     fn what_is_written_counts_before_what_is_added() {
-        let mut thinking = raw::Plugin { instances: Some("fresh".into()), ..raw::Plugin::default() };
+        let mut thinking = raw::Plugin { instances: Some(raw::Instances::Fresh), ..raw::Plugin::default() };
         complete("sequentialthinking", &mut thinking);
-        assert_eq!(thinking.instances.as_deref(), Some("fresh"));
+        assert_eq!(thinking.instances, Some(raw::Instances::Fresh));
         let mut thinking = raw::Plugin::default();
         complete("sequentialthinking", &mut thinking);
-        assert_eq!(thinking.instances.as_deref(), Some("reused"));
+        assert_eq!(thinking.instances, Some(raw::Instances::Reused));
         let mut time = raw::Plugin { config: toml::toml! { timezone = "Asia/Tokyo" }, ..raw::Plugin::default() };
         complete("time", &mut time);
         assert_eq!(time.config, toml::toml! { timezone = "Asia/Tokyo" });

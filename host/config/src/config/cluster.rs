@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{bounds::mib, protocol::Protocol, raw};
+use super::{protocol::Protocol, raw};
 use wharf_base::text;
 use wharf_egress::secrets::{SecretSource, SecretSources};
 use wharf_policy::access::capability::Absolute;
@@ -14,8 +14,8 @@ use wharf_policy::access::capability::Absolute;
 const MAX_NAME_BYTES: usize = 64;
 const REDIS_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "wharf:";
-const DEFAULT_MEMORY_MIB: usize = 32;
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// The name of this replica in records.
@@ -23,13 +23,9 @@ pub struct Cluster {
     pub redis: RedisAddress,
     pub user: Option<String>,
     pub password: Option<SecretSource>,
-    /// The certificates that the server's certificate may come from, instead of those that the system trusts.
     pub ca_file: Option<PathBuf>,
-    /// The beginning of all keys and channels.
     pub prefix: String,
-    /// How much all clients together may store in Redis.
     pub memory_bytes: usize,
-    pub limits_alone: LimitsAlone,
 }
 
 /// Where the Redis server is.
@@ -50,16 +46,6 @@ impl fmt::Display for RedisAddress {
             false => write!(f, "{scheme}://{host}:{port}/{database}"),
         }
     }
-}
-
-/// What happens to limits on calls while Redis does not answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LimitsAlone {
-    /// Each replica allows its share: the limit divided by the number of replicas.
-    #[default]
-    Divide,
-    /// Calls that have a limit are refused.
-    Refuse,
 }
 
 pub fn resolve(
@@ -116,12 +102,7 @@ pub fn resolve(
         password,
         ca_file: raw.ca_file.as_deref().map(absolute).transpose().context("`ca_file`")?,
         prefix,
-        memory_bytes: mib("memory_mib", raw.memory_mib, DEFAULT_MEMORY_MIB)?,
-        limits_alone: match raw.limits_without_redis.as_deref() {
-            None | Some("divide") => LimitsAlone::Divide,
-            Some("refuse") => LimitsAlone::Refuse,
-            Some(other) => bail!("`limits_without_redis` is \"divide\" or \"refuse\", not `{other}`"),
-        },
+        memory_bytes: raw.memory_mib.get(),
     })
 }
 
@@ -193,23 +174,15 @@ mod tests {
             (format!("{keys}{secrets}[cluster]\nredis = 'redis://a'\npassword_secret = 'c'"), "comes from a command"),
             (format!("{keys}[cluster]\nredis = 'redis://a'\nprefix = ''"), "`prefix` has 1 to"),
             (format!("{keys}[cluster]\nredis = 'redis://a'\nname = 'a b'"), "`name` has 1 to"),
-            (
-                format!("{keys}[cluster]\nredis = 'redis://a'\nlimits_without_redis = 'x'"),
-                "is \"divide\" or \"refuse\"",
-            ),
         ] {
             let error = format!("{:#}", config(&text).unwrap_err());
             assert!(error.contains(expected) && error.contains("[cluster]"), "{text}: {error}");
         }
         let whole = format!(
-            "{keys}{secrets}[cluster]\nredis = 'rediss://a'\nuser = 'u'\npassword_secret = 'p'\nca_file = '/ca.pem'\nprefix = 'x'\nname = 'n'\n\
-             limits_without_redis = 'refuse'"
+            "{keys}{secrets}[cluster]\nredis = 'rediss://a'\nuser = 'u'\npassword_secret = 'p'\nca_file = '/ca.pem'\nprefix = 'x'\nname = 'n'"
         );
         let cluster = config(&whole).unwrap().startup.cluster.clone().unwrap();
-        assert_eq!(
-            (cluster.name.as_str(), cluster.prefix.as_str(), cluster.limits_alone),
-            ("n", "x", LimitsAlone::Refuse)
-        );
+        assert_eq!((cluster.name.as_str(), cluster.prefix.as_str()), ("n", "x"));
         assert_eq!(cluster.password, Some(SecretSource::Env("P".into())));
         assert!(
             !config(&format!("{keys}[cluster]\nredis = 'redis://a'"))

@@ -1,4 +1,4 @@
-//! All defaults. The bounds on how much runs at once depend on the number of cores.
+//! The defaults that the types of keys do not say. The bounds on how much runs at once depend on the number of cores.
 
 use std::thread::available_parallelism;
 
@@ -25,48 +25,19 @@ impl CoreScaled {
 }
 
 /// The memory that all calls together may hold, given how many may run at once.
-pub fn total_memory_mib(total_concurrency: usize) -> usize {
-    (32 * total_concurrency).max(2048)
+pub fn total_memory_bytes(total_concurrency: usize) -> usize {
+    (32 * total_concurrency).max(2048) << 20
 }
-
-/// The memory that wharf itself may use for the code and lists of plugins and the messages of clients.
-pub const TOTAL_HOST_MEMORY_MIB: usize = 1024;
-/// The address space of all compiling processes together.
-pub const COMPILE_MEMORY_MIB: usize = 4096;
-pub const COMPILE_TIMEOUT_MS: u64 = 120_000;
 
 pub const LISTEN: &str = "127.0.0.1:7300";
 pub const ADMIN_LISTEN: &str = "127.0.0.1:9464";
-pub const CONNECTIONS: usize = 4096;
-pub const SESSIONS: usize = 1024;
-pub const SESSION_IDLE_MS: u64 = 3_600_000;
-pub const SESSION_LIFETIME_S: u64 = 7 * 24 * 3600;
-pub const LISTENS: usize = 1024;
-pub const DRAIN_S: u64 = 30;
+pub const CONNECTIONS: u64 = 4096;
 pub const SOCKET_MODE: u32 = 0o660;
 
-pub const MESSAGE_KIB: usize = 8192;
-pub const PAGE_ITEMS: usize = 1000;
-
-pub const TIMEOUT_MS: u64 = 30_000;
-pub const OUTPUT_KIB: usize = 4096;
 /// The built-in plugin files reads pictures, and those of today's cameras are larger than the default allows.
 pub const FILES_OUTPUT_KIB: usize = 16_384;
 
-pub const HTTP_REQUESTS: usize = 100;
-pub const HTTP_AT_ONCE: usize = 8;
-pub const HTTP_IN_KIB: usize = 16_384;
-pub const HTTP_OUT_KIB: usize = 4096;
-
 pub const TELEMETRY_SAMPLE: f64 = 0.01;
-pub const TELEMETRY_METRICS_MS: u64 = 60_000;
-
-pub const AUDIT_ROTATE_MIB: usize = 64;
-pub const AUDIT_KEEP: usize = 8;
-
-pub const TOTAL_TASKS: usize = 1024;
-pub const TASK_TIMEOUT_MS: u64 = 600_000;
-pub const TASK_TTL_MS: u64 = 600_000;
 
 #[cfg(test)]
 mod tests {
@@ -83,7 +54,7 @@ mod tests {
         ] {
             let expected = CoreScaled { total_concurrency, concurrency, in_flight };
             assert_eq!(CoreScaled::for_cores(cores), expected, "{cores} cores");
-            assert_eq!(total_memory_mib(total_concurrency), memory);
+            assert_eq!(total_memory_bytes(total_concurrency), memory << 20);
         }
     }
 }

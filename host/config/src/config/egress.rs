@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
@@ -16,11 +16,7 @@ pub fn resolve(
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<EgressSettings> {
     let raw::Egress { roots, ca, proxy } = raw;
-    let system = match roots.as_deref() {
-        None | Some("system") => true,
-        Some("built-in") => false,
-        Some(other) => bail!("[egress]: `roots`: `{other}` is neither \"system\" nor \"built-in\""),
-    };
+    let system = roots == raw::Certificates::System;
     let files = ca.iter().map(|path| absolute(path)).collect::<Result<_>>().context("[egress]: ca")?;
     let proxy = match proxy {
         None => None,

@@ -5,11 +5,8 @@ use super::raw;
 
 pub fn without_variables(mut config: raw::Config) -> raw::Config {
     let is_unset = |name: &str| std::env::var(name).map_or(true, |value| value.is_empty());
-    if config.http.token_env.as_deref().is_some_and(is_unset) {
-        config.http.token_env = None;
-    }
-    // Whether the secret can be read here does not show whether it can be read where wharf will run.
-    config.http.token_secret = None;
+    // Whether the token can be read here does not show whether it can be read where wharf will run.
+    config.http.token = None;
     if std::env::var_os("CREDENTIALS_DIRECTORY").is_none() {
         config.secrets.0.iter_mut().for_each(|(_, secret)| secret.forget_credential());
     }
@@ -53,7 +50,7 @@ mod tests {
         let unset = "WHARF_NO_SUCH_VARIABLE";
         for (text, expected) in [
             (format!("[plugins.a]\npath = 'a'\nconfig = {{ x = [{{ env = '{unset}' }}] }}"), None),
-            (format!("[http]\ntoken_env = '{unset}'"), None),
+            (format!("[http]\ntoken.env = '{unset}'"), None),
             (format!("[telemetry]\notlp = 'http://a'\nheaders = {{ x = {{ env = '{unset}' }} }}"), None),
             ("[secrets]\nx = { credential = 'x' }".to_owned(), None),
             (

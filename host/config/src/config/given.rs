@@ -9,11 +9,12 @@ use wharf_base::digest::Digest;
 
 use super::{
     default_paths::absolute,
-    plugin::{self, PluginConfig},
-    raw,
+    plugin::{self, PluginConfig, Shared},
+    raw::{self, Number, Unit},
     resolved::Config,
     source::{Component, PluginSource},
 };
+use wharf_base::explain::THIS_KEY;
 use wharf_egress::rule;
 use wharf_policy::access::{
     capability::Access,
@@ -150,21 +151,21 @@ impl Plugin {
     /// Sets how long one of its calls may take.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.written.limits.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self.written.limits.timeout_ms = self.checked("timeout_ms", timeout.as_millis());
         self
     }
 
     /// Sets how much memory one of its calls may have, in MiB.
     #[must_use]
     pub fn memory_mib(mut self, mib: usize) -> Self {
-        self.written.limits.memory_mib = Some(mib);
+        self.written.limits.memory_mib = self.checked("memory_mib", mib as u128);
         self
     }
 
     /// Sets how many of its calls may run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
-        self.written.limits.concurrency = Some(calls);
+        self.written.limits.concurrency = self.checked("concurrency", calls as u128);
         self
     }
 
@@ -179,6 +180,16 @@ impl Plugin {
         self
     }
 
+    /// Checks a number that has this key in a config.
+    fn checked<U: Unit, const DEFAULT: u64, const LEAST: u64, const MOST: u64>(
+        &mut self,
+        key: &str,
+        number: u128,
+    ) -> Option<Number<U, DEFAULT, LEAST, MOST>> {
+        let checked = Number::new(u64::try_from(number).unwrap_or(u64::MAX));
+        checked.map_err(|problem| self.problem = Some(problem.replace(THIS_KEY, &format!("`{key}`")))).ok()
+    }
+
     fn resolve(self, config: &Config) -> Result<PluginConfig> {
         let Self { id, source, written, problem } = self;
         if let Some(problem) = problem {
@@ -188,8 +199,8 @@ impl Plugin {
             PluginSource::File(path) => PluginSource::File(std::path::absolute(path)?),
             bytes => bytes,
         };
-        let resolved =
-            plugin::resolve(&id, written, source, (&config.limits, &config.approvals), &|path| absolute(path, None));
+        let shared = Shared { limits: &config.limits, approvals: &config.approvals };
+        let resolved = plugin::resolve(&id, written, source, shared, &|path| absolute(path, None));
         resolved.with_context(|| format!("the plugin `{id}`"))
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use ::http::Uri;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
@@ -11,21 +11,18 @@ use subtle::ConstantTimeEq;
 
 use super::{
     auth,
-    bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
-    defaults,
+    defaults::{self, CoreScaled},
     listen::{ListenAddress, parse_listen},
-    raw,
+    raw::{self, Number},
     tls::{self, Tls},
 };
 use wharf_base::principal::Principal;
-use wharf_egress::secrets::{self, SecretSource, SecretSources};
+use wharf_egress::secrets::{RawSecret, SecretSource};
 use wharf_policy::access::capability::Absolute;
 
-/// The largest value of `drain_s` and of `drain_delay_s`.
-const MAX_DRAIN_S: u64 = 600;
-/// The values of `session_lifetime_s`: from a minute to 90 days.
-const SESSION_LIFETIMES_S: std::ops::RangeInclusive<u64> = 60..=90 * 24 * 3600;
+/// How long after it was issued the id of a session makes the session again.
+pub const SESSION_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,34 +41,24 @@ impl AccessLog {
     }
 }
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub listen: ListenAddress,
-    /// Who may connect to a Unix socket: the mode of its file.
     pub socket_mode: u32,
-    /// The URL at which clients reach this server, if the config says it.
     pub public_url: Option<String>,
     pub token: Option<Token>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
-    /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
-    /// The maximum number of connections from one address. None: what the rule of pools allows.
-    pub connections_per_address: Option<usize>,
-    /// The proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     pub sessions: usize,
-    /// A session that has been idle for this long leaves memory.
     pub session_idle: Duration,
-    /// How long after it was issued the id of a session makes the session again.
-    pub session_lifetime: Duration,
     pub listens: usize,
     pub in_flight: usize,
-    /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
+    /// None: never.
     pub poll_after: Option<Duration>,
-    /// How long requests under way may take to finish in a graceful shutdown.
     pub drain: Duration,
-    /// How long readiness fails before wharf stops accepting connections.
     pub drain_delay: Duration,
     pub access_log: Option<AccessLog>,
     /// None: plain HTTP.
@@ -108,12 +95,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-pub fn resolve(
-    raw: raw::Http,
-    command_line: &CommandLine,
-    sources: &SecretSources,
-    absolute: Absolute<'_>,
-) -> Result<Http> {
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
     let listen = match &command_line.listen {
         Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {
@@ -127,19 +109,7 @@ pub fn resolve(
         listen.socket().is_none() || raw.tls.is_none(),
         "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
     );
-    let token = match (raw.token_env, raw.token_secret) {
-        (None, None) => None,
-        (Some(name), None) => {
-            let is_set = std::env::var_os(&name).is_some_and(|token| !token.is_empty());
-            ensure!(is_set, "`token_env`: the environment variable {name} is not set");
-            let token = SecretSource::Env(name.clone()).now();
-            let token =
-                token.with_context(|| format!("`token_env`: {name}; `openssl rand -hex 32` makes a good token"))?;
-            Some(Token::new(token.expose()))
-        }
-        (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
-        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: set only one of them"),
-    };
+    let token = raw.token.map(|written| token(written, absolute)).transpose().context("`token`")?;
     let allowed_origins = raw.allowed_origins.iter().map(|origin| self::origin(origin)).collect::<Result<_>>()?;
     let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
     // The host of `public_url` is a name of this server, so clients may send it in `Host`.
@@ -151,37 +121,15 @@ pub fn resolve(
         token,
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
         allowed_origins,
-        connections: within_bounds("connections", raw.connections, defaults::CONNECTIONS, 1_000_000)?,
-        connections_per_address: match raw.connections_per_address {
-            None => None,
-            given => Some(within_bounds("connections_per_address", given, 1, 1_000_000)?),
-        },
+        connections: raw.connections.get(),
         trusted_proxies: raw.trusted_proxies.iter().map(|proxy| self::proxy(proxy)).collect::<Result<_>>()?,
-        sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
-        session_idle: duration_ms(
-            "session_idle_ms",
-            raw.session_idle_ms,
-            Duration::from_millis(defaults::SESSION_IDLE_MS),
-        )?,
-        session_lifetime: {
-            let seconds = raw.session_lifetime_s.unwrap_or(defaults::SESSION_LIFETIME_S);
-            let (least, most) = SESSION_LIFETIMES_S.into_inner();
-            ensure!(SESSION_LIFETIMES_S.contains(&seconds), "`session_lifetime_s` is from {least} to {most}");
-            Duration::from_secs(seconds)
-        },
-        listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
-        in_flight: within_bounds(
-            "in_flight",
-            raw.in_flight,
-            defaults::CoreScaled::for_this_machine().in_flight,
-            100_000,
-        )?,
-        poll_after: match raw.poll_after_ms {
-            None | Some(0) => None,
-            after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
-        },
-        drain: seconds("drain_s", raw.drain_s, defaults::DRAIN_S)?,
-        drain_delay: seconds("drain_delay_s", raw.drain_delay_s, 0)?,
+        sessions: raw.sessions.get(),
+        session_idle: raw.session_idle_ms.get(),
+        listens: raw.listens.get(),
+        in_flight: raw.in_flight.map_or_else(|| CoreScaled::for_this_machine().in_flight, Number::get),
+        poll_after: raw.poll_after_ms.unless_zero(),
+        drain: raw.drain_s.get(),
+        drain_delay: raw.drain_delay_s.get(),
         access_log: match raw.access_log.as_deref() {
             None => None,
             Some("stderr") => Some(AccessLog::Stderr),
@@ -189,6 +137,15 @@ pub fn resolve(
         },
         tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
     })
+}
+
+fn token(written: RawSecret, absolute: Absolute<'_>) -> Result<Token> {
+    let source = written.source(absolute)?;
+    let SecretSource::Env(name) = &source else { return Ok(Token::new(source.now()?.expose())) };
+    let is_set = std::env::var_os(name).is_some_and(|token| !token.is_empty());
+    ensure!(is_set, "the environment variable {name} is not set");
+    let secret = source.now().with_context(|| format!("{name}; `openssl rand -hex 32` makes a good token"))?;
+    Ok(Token::new(secret.expose()))
 }
 
 /// Converts an origin to the form that browsers send: in lower case, and without the default port of its scheme.
@@ -218,12 +175,6 @@ fn proxy(written: &str) -> Result<IpNet> {
         "`trusted_proxies`: `{written}` is every address, and then any client could claim to be another; name those of the proxies"
     );
     Ok(network.trunc())
-}
-
-fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
-    let seconds = given.unwrap_or(default);
-    ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
-    Ok(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -52,12 +52,12 @@ mod zone;
 
 pub use admin::Admin;
 pub use audit::Audit;
-pub use bounds::parse_hex32;
+pub use bounds::{parse_hex32, parse_key};
 pub use command_line::{CommandLine, NODE, Named, PYTHON, Positional, has_extension};
 pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::{Ask, Plugin, id_of};
-pub use http::{AccessLog, Http, Token};
+pub use http::{AccessLog, Http, SESSION_LIFETIME, Token};
 pub use listen::{ListenAddress, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::Protocol;

@@ -9,10 +9,11 @@ use wharf_scope::{Limits, MAX_INSTRUCTIONS_BYTES, MemoryLimit, adapter::Adapter,
 use super::{
     adapter,
     approvals::{Approvals, Confirm},
-    bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
+    bounds::{calls, is_name_character, parse_hex32},
     builtin,
     command_line::{CommandLine, Named, is_server},
-    defaults, raw,
+    defaults::CoreScaled,
+    raw::{self, Number},
     settings::Settings,
     source::PluginSource,
     sources::{PublishedPlugin, SourceRules},
@@ -58,8 +59,7 @@ pub struct PluginConfig {
     pub limits: Limits,
     /// How many calls of this plugin all callers together may make. None: any number.
     pub calls: Option<Quota>,
-    /// None: calls of this plugin cannot become tasks.
-    pub tasks: Option<TaskLimits>,
+    pub tasks: TaskLimits,
     pub grants: Grants,
     /// Which calls a person has to approve. None: no call.
     pub confirm: Option<Confirm>,
@@ -76,83 +76,71 @@ pub struct TaskLimits {
 #[derive(Debug, Clone)]
 pub struct DefaultLimits {
     pub call: Limits,
-    tasks: TaskLimits,
-    /// Whether calls can become tasks at all.
-    background: bool,
+    pub tasks: TaskLimits,
+}
+
+/// What the config says for all plugins.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    pub limits: &'a DefaultLimits,
+    pub approvals: &'a Approvals,
 }
 
 impl DefaultLimits {
-    pub fn resolve(raw: &raw::Limits, background: bool) -> Result<Self> {
-        let raw = raw::PluginLimits {
-            calls_per_minute: None,
-            calls_per_hour: None,
-            calls_per_day: None,
-            concurrency: raw.concurrency,
-            memory_mib: raw.memory_mib,
-            timeout_ms: raw.timeout_ms,
-            output_kib: raw.output_kib,
-            http_requests: raw.http_requests,
-            http_at_once: raw.http_at_once,
-            http_in_kib: raw.http_in_kib,
-            http_out_kib: raw.http_out_kib,
-            task_timeout_ms: raw.task_timeout_ms,
-            task_ttl_ms: raw.task_ttl_ms,
-        };
+    pub fn new(raw: &raw::Limits) -> Self {
+        let concurrency = raw.concurrency.map(Number::get);
         Self {
             call: Limits {
-                concurrency: defaults::CoreScaled::for_this_machine().concurrency,
-                memory: MemoryLimit::Fitted,
-                timeout: Duration::from_millis(defaults::TIMEOUT_MS),
-                output_bytes: defaults::OUTPUT_KIB << 10,
+                concurrency: concurrency.unwrap_or_else(|| CoreScaled::for_this_machine().concurrency),
+                memory: raw.memory_mib.map_or(MemoryLimit::Fitted, |memory| MemoryLimit::Bytes(memory.get())),
+                timeout: raw.timeout_ms.get(),
+                output_bytes: raw.output_kib.get(),
                 http: HttpLimits {
-                    requests: defaults::HTTP_REQUESTS,
-                    at_once: defaults::HTTP_AT_ONCE,
-                    in_bytes: (defaults::HTTP_IN_KIB << 10) as u64,
-                    out_bytes: (defaults::HTTP_OUT_KIB << 10) as u64,
+                    requests: raw.http_requests.get(),
+                    at_once: raw.http_at_once.get(),
+                    in_bytes: raw.http_in_kib.get() as u64,
+                    out_bytes: raw.http_out_kib.get() as u64,
                 },
             },
-            tasks: TaskLimits {
-                timeout: Duration::from_millis(defaults::TASK_TIMEOUT_MS),
-                ttl: Duration::from_millis(defaults::TASK_TTL_MS),
-            },
-            background,
+            tasks: TaskLimits { timeout: raw.task_timeout_ms.get(), ttl: raw.task_ttl_ms.get() },
         }
-        .with(&raw)
     }
 
-    fn with(&self, raw: &raw::PluginLimits) -> Result<Self> {
-        let Self { call, tasks, background } = self;
-        let bytes = |key, value, default: u64| anyhow::Ok(kib(key, value, (default >> 10) as usize)? as u64);
-        Ok(Self {
-            call: Limits {
-                concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
-                memory: match raw.memory_mib {
-                    Some(_) => MemoryLimit::Bytes(mib("memory_mib", raw.memory_mib, 0)?),
-                    None => call.memory,
-                },
-                timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
-                output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
-                http: HttpLimits {
-                    requests: within_bounds("http_requests", raw.http_requests, call.http.requests, 1 << 20)?,
-                    at_once: within_bounds("http_at_once", raw.http_at_once, call.http.at_once, 1024)?,
-                    in_bytes: bytes("http_in_kib", raw.http_in_kib, call.http.in_bytes)?,
-                    out_bytes: bytes("http_out_kib", raw.http_out_kib, call.http.out_bytes)?,
-                },
-            },
-            tasks: TaskLimits {
-                timeout: duration_ms("task_timeout_ms", raw.task_timeout_ms, tasks.timeout)?,
-                ttl: duration_ms("task_ttl_ms", raw.task_ttl_ms, tasks.ttl)?,
-            },
-            background: *background,
-        })
-    }
-
-    pub fn tasks(&self) -> Option<TaskLimits> {
-        self.background.then_some(self.tasks)
+    /// The limits of a plugin.
+    fn of(&self, raw: &raw::PluginLimits) -> Limits {
+        Limits {
+            concurrency: raw.concurrency.map_or(self.call.concurrency, Number::get),
+            memory: raw.memory_mib.map_or(self.call.memory, |memory| MemoryLimit::Bytes(memory.get())),
+            timeout: raw.timeout_ms.map_or(self.call.timeout, Number::get),
+            ..self.call.clone()
+        }
     }
 }
 
 impl PluginConfig {
+    /// A plugin of which nothing is written: the defaults, and no grants.
+    pub fn plain(id: &str, origin: Origin, source: PluginSource, limits: &DefaultLimits) -> Self {
+        Self {
+            id: id.to_owned(),
+            origin,
+            source,
+            sha256: None,
+            lock: None,
+            prefix: format!("{id}_"),
+            adapter: Arc::default(),
+            tools: None,
+            prompts: None,
+            instructions: None,
+            settings: Settings::default(),
+            reuse: false,
+            limits: limits.call.clone(),
+            calls: None,
+            tasks: limits.tasks,
+            grants: Grants::default(),
+            confirm: None,
+        }
+    }
+
     /// Returns what the plugin may use outside calls: while it lists what it offers, and while it completes arguments. No person is
     /// asked for approval then, so a plugin whose calls a person has to approve can only read.
     pub fn unasked_grants(&self) -> Cow<'_, Grants> {
@@ -229,21 +217,11 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
     Ok(PluginConfig {
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
-        id,
-        origin: Origin::CommandLine,
-        source,
-        sha256: None,
-        lock: None,
-        tools: None,
-        prompts: None,
-        instructions: None,
         settings: Settings::resolve(written.config)?,
-        reuse: reuse(written.instances.as_deref())?,
+        reuse: written.instances == Some(raw::Instances::Reused),
         limits: call,
-        calls: None,
-        tasks: limits.tasks(),
         grants,
-        confirm: None,
+        ..PluginConfig::plain(&id, Origin::CommandLine, source, limits)
     })
 }
 
@@ -251,27 +229,22 @@ pub fn resolve(
     id: &str,
     mut raw: raw::Plugin,
     source: PluginSource,
-    (limits, approvals): (&DefaultLimits, &Approvals),
-    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+    Shared { limits, approvals }: Shared<'_>,
+    absolute: Absolute<'_>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
-    let mut limits = limits.with(&raw.limits)?;
-    if let (Some(name), None) = (&raw.builtin, raw.limits.output_kib) {
-        limits.call.output_bytes = builtin::output_bytes(name, limits.call.output_bytes);
-    }
-    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
-    let tasks = limits.tasks();
+    let mut call = limits.of(&raw.limits);
+    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None]);
     if let Some(name) = raw.builtin.clone() {
+        call.output_bytes = builtin::output_bytes(&name, call.output_bytes);
         builtin::complete(&name, &mut raw);
     }
-    let reuse = reuse(raw.instances.as_deref())?;
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
-    let lock = match raw.surface.as_deref() {
+    let lock = match raw.surface {
         None => source.published().map(|published| published.lock.clone()),
-        Some("pinned") => Some(absolute(lock::FILE_NAME)?),
-        Some(other) => bail!("`surface` is \"pinned\", not {}", text::quoted(other)),
+        Some(raw::Surface::Pinned) => Some(absolute(lock::FILE_NAME)?),
     };
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
@@ -292,10 +265,10 @@ pub fn resolve(
         prompts: raw.prompts.map(patterns),
         instructions,
         settings,
-        reuse,
-        limits: limits.call,
+        reuse: raw.instances == Some(raw::Instances::Reused),
+        limits: call,
         calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
-        tasks,
+        tasks: limits.tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })
@@ -324,15 +297,6 @@ pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Abso
         _ => bail!(
             "`path`, `builtin` and `source` exclude each other: a plugin is a file, a built-in one, or a published one"
         ),
-    }
-}
-
-/// Whether one instance may serve several calls. `written`: the value of `instances`.
-fn reuse(written: Option<&str>) -> Result<bool> {
-    match written {
-        None | Some("fresh") => Ok(false),
-        Some("reused") => Ok(true),
-        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::{raw, roles};
 use wharf_base::text::{MAX_SEGMENT_BYTES, is_segment, toml_header};
@@ -10,9 +10,8 @@ use wharf_policy::profiles::{Profile, Profiles, SEARCH, Style};
 
 const MAX_PROFILES: usize = 64;
 
-pub fn resolve(catalog: Option<&str>, raw: Vec<(String, raw::Profile)>) -> Result<Arc<Profiles>> {
+pub fn resolve(style: Style, raw: Vec<(String, raw::Profile)>) -> Result<Arc<Profiles>> {
     ensure!(raw.len() <= MAX_PROFILES, "there are more than {MAX_PROFILES} profiles");
-    let style = style(catalog).context("[server]")?;
     let named = raw.into_iter().map(|(name, raw)| {
         let profile = profile(&name, raw).with_context(|| toml_header(&["profiles", &name]))?;
         Ok((name, profile))
@@ -27,21 +26,12 @@ fn profile(name: &str, raw: raw::Profile) -> Result<Arc<Profile>> {
         "its name is part of URLs, so it has 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
     );
     ensure!(name != SEARCH, "this name is taken by the built-in profile");
-    let style = style(catalog.as_deref())?;
     let selection = roles::selection(plugins, tools, prompts, resources)?;
     ensure!(
         !selection.is_empty(),
         "it has nothing: name `plugins`, `tools`, `prompts` or `resources`; plugins = [\"*\"] is everything"
     );
-    Ok(Profile::new(Some(selection), style))
-}
-
-fn style(catalog: Option<&str>) -> Result<Style> {
-    Ok(match catalog {
-        None | Some("full") => Style::Full,
-        Some("search") => Style::Search,
-        Some(other) => bail!("`catalog`: `{other}` is neither \"full\" nor \"search\""),
-    })
+    Ok(Profile::new(Some(selection), catalog))
 }
 
 #[cfg(test)]
@@ -50,30 +40,23 @@ mod tests {
 
     #[test]
     fn what_no_url_or_client_could_name_is_refused() {
-        let of = |catalog: Option<&str>| raw::Profile {
-            plugins: Some(vec!["*".into()]),
-            catalog: catalog.map(Into::into),
-            ..raw::Profile::default()
-        };
+        let all = || raw::Profile { plugins: Some(vec!["*".into()]), ..raw::Profile::default() };
         for (name, raw, expected) in [
-            ("search", of(None), "taken"),
-            ("", of(None), "lower-case"),
-            ("Review", of(None), "lower-case"),
-            ("a/b", of(None), "lower-case"),
+            ("search", all(), "taken"),
+            ("", all(), "lower-case"),
+            ("Review", all(), "lower-case"),
+            ("a/b", all(), "lower-case"),
             ("empty", raw::Profile::default(), "it has nothing"),
-            ("styled", of(Some("lazy")), "neither \"full\" nor \"search\""),
         ] {
-            let error = format!("{:#}", resolve(None, vec![(name.into(), raw)]).unwrap_err());
+            let error = format!("{:#}", resolve(Style::Full, vec![(name.into(), raw)]).unwrap_err());
             assert!(error.contains(expected) && error.contains("[profiles"), "{name}: {error}");
         }
-        let error = format!("{:#}", resolve(Some("lazy"), vec![]).unwrap_err());
-        assert!(error.contains("[server]"), "{error}");
     }
 
     #[test]
     fn a_profile_that_is_gone_is_empty_and_no_profile_is_everything() {
         let raw = raw::Profile { tools: Some(vec!["git_*".into()]), ..raw::Profile::default() };
-        let profiles = resolve(None, vec![("review".into(), raw)]).unwrap();
+        let profiles = resolve(Style::Full, vec![("review".into(), raw)]).unwrap();
         let entry = |name| wharf_policy::roles::Entry::new(wharf_policy::roles::EntryKind::Tool, "git", name);
         assert!(profiles.find(None).is_none());
         let review = profiles.find(Some("review")).unwrap();
@@ -81,6 +64,6 @@ mod tests {
         assert!(!profiles.find(Some("gone")).unwrap().has(&entry("git_log")));
         let search = profiles.find(Some("search")).unwrap();
         assert!(search.has(&entry("git_log")) && search.style == Style::Search);
-        assert_eq!(resolve(Some("search"), vec![]).unwrap().find(None).unwrap().style, Style::Search);
+        assert_eq!(resolve(Style::Search, vec![]).unwrap().find(None).unwrap().style, Style::Search);
     }
 }

@@ -1,6 +1,7 @@
 //! The config after all checks: absolute paths, filled-in defaults, resolved environment references.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,18 +14,15 @@ use super::{
     approvals::Approvals,
     audit::{self, Audit},
     auth,
-    bounds::{duration_ms, kib, mib, within_bounds},
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
-    default_paths::absolute,
-    defaults, egress,
+    default_paths, egress,
     face::{self, Face},
     http::{self, Http},
-    plugin::{self, DefaultLimits, Origin, PluginConfig},
+    plugin::{self, DefaultLimits, Origin, PluginConfig, Shared},
     profiles,
     protocol::{self, Protocol},
     raw, roles,
-    settings::Settings,
     source::PluginSource,
     sources::SourceRules,
     telemetry::{self, Telemetry},
@@ -33,10 +31,11 @@ use super::{
 use wharf_base::text::toml_header;
 use wharf_policy::{
     access::{
-        grants::Grants,
+        capability::Absolute,
         protected::Protected,
         scope::{FolderRules, RootsFrom},
     },
+    auth::AuthSettings,
     profiles::Profiles,
     roles::Roles,
 };
@@ -66,73 +65,47 @@ pub struct Config {
     pub plugins: Vec<Arc<PluginConfig>>,
 }
 
-/// Settings that take effect only when wharf starts. All others take effect when the file is read again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Startup {
-    pub face: Face,
-    pub http: Http,
-    /// None: there is no listener for metrics, and nothing is counted.
-    pub admin: Option<Admin>,
-    pub protocol: Protocol,
-    /// None: this process shares nothing with others.
-    pub cluster: Option<Cluster>,
-    pub total_concurrency: usize,
-    pub total_memory_bytes: usize,
-    /// The memory that wharf itself may use for plugins and clients.
-    pub total_host_memory_bytes: usize,
-    pub compile_memory_bytes: usize,
-    pub compile_timeout: Duration,
-    pub message_bytes: usize,
-    /// How many tasks are stored at once, running or not.
-    pub total_tasks: usize,
-    /// None: there is no audit log.
-    pub audit: Option<Audit>,
-    /// None: nothing is sent to any collector.
-    pub telemetry: Option<Telemetry>,
-    /// None: access tokens of identity providers are not accepted.
-    pub auth: Option<Arc<wharf_policy::auth::AuthSettings>>,
+/// Declares [`Startup`]: each field stands next to the key or the table that it comes from.
+macro_rules! startup {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $key:literal,)*) => {
+        /// Settings that take effect only when wharf starts. All others take effect when the file is read again.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Startup {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl Startup {
+            /// The keys and tables of the file whose values differ between the two.
+            pub fn differs(&self, other: &Self) -> Vec<&'static str> {
+                let keys = [$(($key, self.$field != other.$field)),*];
+                keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+            }
+        }
+    };
 }
 
-impl Startup {
-    /// The keys of the file whose values differ between the two.
-    pub fn differs(&self, other: &Self) -> Vec<&'static str> {
-        // Destructured completely, so that a new field does not compile until its key is added here.
-        let Self {
-            face,
-            http,
-            admin,
-            protocol,
-            cluster,
-            total_concurrency,
-            total_memory_bytes,
-            total_host_memory_bytes,
-            compile_memory_bytes,
-            compile_timeout,
-            message_bytes,
-            total_tasks,
-            audit,
-            telemetry,
-            auth,
-        } = other;
-        let keys = [
-            ("[server]", self.face != *face),
-            ("[http]", self.http != *http),
-            ("[admin]", self.admin != *admin),
-            ("[protocol]", self.protocol != *protocol),
-            ("[cluster]", self.cluster != *cluster),
-            ("total_concurrency", self.total_concurrency != *total_concurrency),
-            ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
-            ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
-            ("compile_memory_mib", self.compile_memory_bytes != *compile_memory_bytes),
-            ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
-            ("message_kib", self.message_bytes != *message_bytes),
-            ("total_tasks", self.total_tasks != *total_tasks),
-            ("[audit]", self.audit != *audit),
-            ("[telemetry]", self.telemetry != *telemetry),
-            ("[auth]", self.auth != *auth),
-        ];
-        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
-    }
+startup! {
+    face: Face = "[server]",
+    http: Http = "[http]",
+    /// None: there is no listener for metrics, and nothing is counted.
+    admin: Option<Admin> = "[admin]",
+    protocol: Protocol = "[protocol]",
+    /// None: this process shares nothing with others.
+    cluster: Option<Cluster> = "[cluster]",
+    total_concurrency: usize = "total_concurrency",
+    total_memory_bytes: usize = "total_memory_mib",
+    /// The memory that wharf itself may use for plugins and clients.
+    total_host_memory_bytes: usize = "total_host_memory_mib",
+    compile_timeout: Duration = "compile_timeout_ms",
+    message_bytes: usize = "message_kib",
+    /// How many tasks are stored at once, running or not.
+    total_tasks: usize = "total_tasks",
+    /// None: there is no audit log.
+    audit: Option<Audit> = "[audit]",
+    /// None: nothing is sent to any collector.
+    telemetry: Option<Telemetry> = "[telemetry]",
+    /// None: access tokens of identity providers are not accepted.
+    auth: Option<Arc<AuthSettings>> = "[auth]",
 }
 
 /// Which folders are roots, as the operator configured it.
@@ -146,11 +119,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    fn resolve(
-        raw: &raw::Roots,
-        command_line: &CommandLine,
-        absolute: &dyn Fn(&str) -> Result<PathBuf>,
-    ) -> Result<Self> {
+    fn resolve(raw: &raw::Roots, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Self> {
         let all = |paths: &[String]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
         let mut fixed = all(&raw.fixed)?;
         for root in command_line.roots.iter().chain(&command_line.folders) {
@@ -160,13 +129,13 @@ impl Roots {
             command_line.folders.is_empty() || raw.from.is_none(),
             "`from` says whose roots count, but folders on the command line replace all other roots: remove one of the two"
         );
-        let from = match raw.from.as_deref() {
+        let from = match raw.from {
             // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
             // An operator who names the folders of a plugin has not allowed the client to open more.
             None if !command_line.folders.is_empty() => RootsFrom::Operator,
             None => RootsFrom::default(),
-            Some(from) => RootsFrom::parse(from)?,
+            Some(from) => from,
         };
         let mut within = raw.within.as_deref().map(all).transpose()?;
         for folder in &command_line.within {
@@ -177,125 +146,64 @@ impl Roots {
 }
 
 pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
-    let base = file.and_then(Path::parent).map(Path::to_path_buf);
-    let absolute = |path: &str| absolute(path, base.as_deref());
+    let folder = file.and_then(Path::parent);
+    let absolute: Absolute<'_> = &|path| default_paths::absolute(path, folder);
     let named = trusted::of(&raw, file);
-    let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
-    let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
-    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
-    let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
-    let mut plugins = Vec::new();
-    let approvals = Approvals::resolve(raw.approvals, &absolute).context("[approvals]")?;
-    for (id, plugin) in raw.plugins.0 {
-        let resolved = plugin::source(&id, &plugin, &sources, &absolute)
-            .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
-        plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
-    }
-    if let Some(plugin) =
-        plugins.iter().find(|plugin| plugin.grants.roots.is_given() && !command_line.folders.is_empty())
-    {
-        bail!(
-            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
-             there; remove the folders from the command line, or use another config",
-            toml_header(&["plugins", &plugin.id])
-        );
-    }
-    for named in &command_line.plugins {
-        plugins.push(Arc::new(plugin::on_command_line(named, &limits, command_line)?));
-    }
-    let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
-    ids.sort_unstable();
-    if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
-        bail!(
-            "two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
-             or the name of the built-in one"
-        );
-    }
-    let total_concurrency = within_bounds(
-        "total_concurrency",
-        raw.limits.total_concurrency,
-        defaults::CoreScaled::for_this_machine().total_concurrency,
-        4096,
-    )?;
-    let http = http::resolve(raw.http, command_line, &egress.secrets, &absolute).context("[http]")?;
-    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
+
+    // The tables.
+    let protocol = protocol::resolve(raw.protocol, absolute).context("[protocol]")?;
+    let egress = egress::resolve(raw.egress, raw.secrets, absolute)?;
+    let secrets = &egress.secrets;
+    let sources = SourceRules::resolve(raw.sources, secrets, absolute).context("[sources]")?;
+    let approvals = Approvals::resolve(raw.approvals, absolute).context("[approvals]")?;
+    let limits = DefaultLimits::new(&raw.limits);
+    let plugins =
+        plugins(raw.plugins.0, &sources, Shared { limits: &limits, approvals: &approvals }, command_line, absolute)?;
+    let http = http::resolve(raw.http, command_line, absolute).context("[http]")?;
+    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), secrets, absolute));
     let auth = auth.transpose().context("[auth]")?;
-    ensure!(
-        auth.is_none() || http.token.is_none(),
-        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
-    );
-    let cluster = raw.cluster.map(|raw| cluster::resolve(raw, &protocol, &egress.secrets, &absolute));
+    let roles = roles::resolve(raw.roles.0, absolute)?;
+    let cluster = raw.cluster.map(|raw| cluster::resolve(raw, &protocol, secrets, absolute));
     let cluster = cluster.transpose().context("[cluster]")?;
-    let roles = roles::resolve(raw.roles.0, &absolute)?;
-    ensure!(
-        auth.is_none() || !roles.is_empty(),
-        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
-         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
-    );
-    let identities = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
-    if let (2.., Some(name)) = (identities, roles.with_ambiguous_names()) {
-        bail!(
-            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
-             name an `issuer` or a `key` in `when`",
-            toml_header(&["roles", name])
-        );
-    }
-    ensure!(
-        !(roles.narrow() && protocol.lists.public),
-        "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
-    );
-    let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;
-    let face = face::resolve(raw.server).context("[server]")?;
     let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
-    let startup = Startup {
-        face,
-        http,
-        admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
-        protocol,
-        cluster,
-        total_concurrency,
-        total_memory_bytes: mib(
-            "total_memory_mib",
-            raw.limits.total_memory_mib,
-            defaults::total_memory_mib(total_concurrency),
-        )?,
-        total_host_memory_bytes: mib(
-            "total_host_memory_mib",
-            raw.limits.total_host_memory_mib,
-            defaults::TOTAL_HOST_MEMORY_MIB,
-        )?,
-        compile_memory_bytes: mib("compile_memory_mib", raw.limits.compile_memory_mib, defaults::COMPILE_MEMORY_MIB)?,
-        compile_timeout: duration_ms(
-            "compile_timeout_ms",
-            raw.limits.compile_timeout_ms,
-            Duration::from_millis(defaults::COMPILE_TIMEOUT_MS),
-        )?,
-        message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
-        total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
-        audit: {
-            let audit = raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?;
-            audit.map(|audit| Audit { replica: replica.clone(), ..audit })
-        },
-        telemetry: raw
-            .telemetry
-            .map(|raw| telemetry::resolve(raw, &egress.secrets))
-            .transpose()
-            .context("[telemetry]")?
-            .map(|telemetry| Telemetry { replica, ..telemetry }),
-        auth,
-    };
+    let audit = raw.audit.map(|raw| audit::resolve(raw, replica.clone(), absolute)).transpose().context("[audit]")?;
+    let telemetry = raw.telemetry.map(|raw| telemetry::resolve(raw, replica, secrets));
+    let telemetry = telemetry.transpose().context("[telemetry]")?;
+    let admin = raw.admin.map(admin::resolve).transpose().context("[admin]")?;
+    let profiles = profiles::resolve(raw.server.catalog, raw.profiles.0)?;
+    let face = face::resolve(raw.server).context("[server]")?;
+    let roots = Roots::resolve(&raw.roots, command_line, absolute).context("[roots]")?;
+    let plugin_dir = raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?;
+
+    check_login(&http, auth.as_deref(), &roles)?;
     for plugin in &plugins {
         plugin.check_secrets(&egress)?;
     }
+    let startup = Startup {
+        face,
+        http,
+        admin,
+        protocol,
+        cluster,
+        total_concurrency: raw.limits.total_concurrency(),
+        total_memory_bytes: raw.limits.total_memory_bytes(),
+        total_host_memory_bytes: raw.limits.total_host_memory_mib.get(),
+        compile_timeout: raw.limits.compile_timeout_ms.get(),
+        message_bytes: raw.limits.message_kib.get(),
+        total_tasks: raw.limits.total_tasks.get(),
+        audit,
+        telemetry,
+        auth,
+    };
     Ok(Config {
         number: 1,
         file: file.map(Path::to_path_buf),
         digest: None,
         named,
         startup: Arc::new(startup),
-        plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
-        roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
-        page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
+        plugin_dir,
+        roots,
+        page_items: raw.limits.page_items.get(),
         egress,
         sources,
         limits,
@@ -304,6 +212,64 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         profiles,
         plugins,
     })
+}
+
+/// The plugins of the file, then those of the command line.
+fn plugins(
+    raw: Vec<(String, raw::Plugin)>,
+    sources: &SourceRules,
+    shared: Shared<'_>,
+    command_line: &CommandLine,
+    absolute: Absolute<'_>,
+) -> Result<Vec<Arc<PluginConfig>>> {
+    let mut plugins = Vec::new();
+    for (id, plugin) in raw {
+        let header = || toml_header(&["plugins", &id]);
+        let source = plugin::source(&id, &plugin, sources, absolute).with_context(header)?;
+        let plugin = plugin::resolve(&id, plugin, source, shared, absolute).with_context(header)?;
+        ensure!(
+            command_line.folders.is_empty() || !plugin.grants.roots.is_given(),
+            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
+             there; remove the folders from the command line, or use another config",
+            header()
+        );
+        plugins.push(Arc::new(plugin));
+    }
+    for named in &command_line.plugins {
+        plugins.push(Arc::new(plugin::on_command_line(named, shared.limits, command_line)?));
+    }
+    let mut ids = HashSet::new();
+    if let Some(twice) = plugins.iter().find(|plugin| !ids.insert(plugin.id.as_str())) {
+        bail!(
+            "two plugins have the id `{}`; the id of a plugin on the command line is its file name without .wasm, \
+             or the name of the built-in one",
+            twice.id
+        );
+    }
+    Ok(plugins)
+}
+
+/// Checks that what identifies callers fits together, and that roles say what they may use.
+fn check_login(http: &Http, auth: Option<&AuthSettings>, roles: &Roles) -> Result<()> {
+    let Some(auth) = auth else { return Ok(()) };
+    ensure!(
+        http.token.is_none(),
+        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
+    );
+    ensure!(
+        !roles.is_empty(),
+        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
+         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
+    );
+    let identities = auth.issuers.len() + usize::from(auth.keys_file.is_some());
+    if let (2.., Some(name)) = (identities, roles.with_ambiguous_names()) {
+        bail!(
+            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
+             name an `issuer` or a `key` in `when`",
+            toml_header(&["roles", name])
+        );
+    }
+    Ok(())
 }
 
 impl Config {
@@ -337,25 +303,7 @@ impl Config {
 
     /// Returns the config of a plugin that is in the plugin folder: the defaults and no grants.
     pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
-        PluginConfig {
-            id: id.to_owned(),
-            origin: Origin::DroppedIn,
-            source: PluginSource::File(path),
-            sha256: None,
-            lock: None,
-            prefix: format!("{id}_"),
-            adapter: Arc::default(),
-            tools: None,
-            prompts: None,
-            instructions: None,
-            settings: Settings::default(),
-            reuse: false,
-            limits: self.limits.call.clone(),
-            calls: None,
-            tasks: self.limits.tasks(),
-            grants: Grants::default(),
-            confirm: None,
-        }
+        PluginConfig::plain(id, Origin::DroppedIn, PluginSource::File(path), &self.limits)
     }
 }
 
@@ -364,6 +312,7 @@ mod tests {
     use wharf_scope::MemoryLimit;
 
     use super::*;
+    use wharf_policy::access::grants::Grants;
 
     fn resolved(text: &str) -> Result<Config> {
         resolve(raw::parse(text).unwrap(), Some(Path::new("/etc/wharf/wharf.toml")), &CommandLine::default())
@@ -445,35 +394,35 @@ mod tests {
                 "[plugins.a]\npath='a'\n[plugins.a.grants]\nenv=[{name='KEY', secret='s'}]",
                 "`KEY` stands for the secret `s`, but no rule",
             ),
-            ("[egress]\nroots='mine'", "neither \"system\" nor \"built-in\""),
+            ("[egress]\nroots='mine'", "`roots` is \"system\" or \"built-in\", not \"mine\""),
             ("[egress]\nproxy='socks5://a'", "begins with http://"),
             ("[secrets]\na={file='x', env='Y'}", "must be one of"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "not one of elicitation"),
             ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
             ("[plugins.a]\npath='a'\nsurface='open'", "`surface` is \"pinned\", not \"open\""),
-            ("[limits]\ntotal_concurrency=0", "from 1 to"),
+            ("[limits]\ntotal_concurrency=0", "2: `total_concurrency` is from 1 to 4096, not 0"),
+            ("[server]\ncatalog='lazy'", "`catalog` is \"full\" or \"search\", not \"lazy\""),
             ("[http]\nlisten='localhost'", "not an address and port"),
             ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
-            ("[protocol]\nextensions=['skills']", "there is: tasks"),
-            ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
-            ("[http]\nsession_lifetime_s=59", "`session_lifetime_s` is from 60 to 7776000"),
-            ("[audit]\nfile='a'\narguments='none'", "not one of \"digest\", \"redacted\", \"full\""),
-            ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
+            (
+                "[audit]\nfile='a'\narguments='none'",
+                "`arguments` is \"digest\", \"redacted\" or \"full\", not \"none\"",
+            ),
+            ("[audit]\nfile='a'\non_failure='stop'", "`on_failure` is \"refuse\" or \"continue\", not \"stop\""),
             ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
             ("[audit]\nfile=''", "a path is empty"),
             ("[audit]\nfile='/'", "names no file"),
             ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
             ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
-            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "use \"http/protobuf\""),
             ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
             ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
             ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),
             ("[approvals]\nask={command=[]}", "the command is empty"),
-            ("[approvals]\nremember='forever'", "not one of \"never\", \"session\", \"always\""),
+            ("[approvals]\nremember='forever'", "`remember` is \"never\", \"session\" or \"always\", not \"forever\""),
             ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
@@ -503,7 +452,6 @@ mod tests {
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x*y'], concurrency=1}]}", "not at its end"),
             ("[plugins.a]\npath='a'\n[plugins.a.limits]\ncalls_per_hour=0", "`calls_per_hour` is from 1"),
             ("[limits]\ncalls_per_day=1", "unknown key `calls_per_day`"),
-            ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
             ("[http]\nlisten='unix:'", "the path of the socket is missing"),
             ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
             ("[http]\nlisten='unix:/a'\n[http.tls]\ncert='a'\nkey='b'", "has no effect on a Unix socket"),
@@ -512,7 +460,7 @@ mod tests {
             ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),
             (
                 "[http.tls]\ncert='a'\nkey='b'\nclient_ca='c'\nclient_cert='yes'",
-                "neither \"required\" nor \"optional\"",
+                "`client_cert` is \"required\" or \"optional\", not \"yes\"",
             ),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
             ("[http]\npublic_url='http://a.example/mcp'", "is not an https URL"),
@@ -533,11 +481,14 @@ mod tests {
                 "offline_access is requested by clients",
             ),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
-            ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
-            ("[http]\ntoken_secret='t'", "there is no secret `t` in [secrets]"),
-            ("[http]\ntoken_secret='t'\n[secrets]\nt={env='WHARF_TEST_NO_SUCH'}", "WHARF_TEST_NO_SUCH"),
-            ("[http]\ntoken_secret='t'\n[secrets]\nt={command=['a']}", "it comes from a command"),
-            ("[http]\ntoken_secret='t'\ntoken_env='T'", "exclude each other"),
+            (
+                "[http]\ntoken={env='WHARF_TEST_NO_SUCH'}",
+                "`token`: the environment variable WHARF_TEST_NO_SUCH is not set",
+            ),
+            ("[http]\ntoken={file='/nowhere'}", "/nowhere"),
+            ("[http]\ntoken={command=['a']}", "it comes from a command"),
+            ("[http]\ntoken={}", "it must be one of"),
+            ("[http]\ntoken_env='T'", "2: unknown key `token_env`; did you mean `token`?"),
             ("[telemetry]\notlp='http://a'\nheaders={x={secret='t'}}", "there is no secret `t` in [secrets]"),
             ("[telemetry]\notlp='http://a'\nheaders={x={secrets='t'}}", "{ secret = … }"),
         ] {

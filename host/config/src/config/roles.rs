@@ -43,7 +43,6 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
         None => None,
         Some(raw::RoleRoots { within, access }) => {
             let within = within.as_deref().map(absolute).transpose()?;
-            let access = access.as_deref().map(Access::parse).transpose().context("`roots.access`")?;
             let ceiling = Ceiling::new(within.as_deref().map(Path::new), access.unwrap_or(Access::ReadWrite));
             Some(ceiling.context("`roots`")?)
         }
@@ -78,7 +77,7 @@ pub fn selection(
 fn rate_limits(role: &str, raw: raw::RoleLimits) -> Result<RateLimits> {
     let raw::RoleLimits { calls_per_minute, calls_per_hour, calls_per_day, concurrency, of } = raw;
     ensure!(of.len() <= MAX_LIMIT_TABLES, "`of` has more than {MAX_LIMIT_TABLES} tables");
-    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
+    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency]);
     let of = of.into_iter().map(|raw| part(role, raw).context("`of`")).collect::<Result<Vec<_>>>()?;
     let names: HashSet<&str> = of.iter().map(|(_, quota)| quota.name.as_str()).collect();
     ensure!(names.len() == of.len(), "`of` names the same twice; put its limits into one table");
@@ -98,7 +97,7 @@ fn part(role: &str, raw: raw::LimitsOf) -> Result<(Selection, Quota)> {
     } = raw;
     let selection = selection(plugins, tools, prompts, resources)?;
     ensure!(!selection.is_empty(), "it selects nothing: name `plugins`, `tools`, `prompts` or `resources`");
-    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
+    let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency]);
     ensure!(
         limits.is_limited(),
         "it limits nothing: set `calls_per_minute`, `calls_per_hour`, `calls_per_day` or `concurrency`"

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::{bounds::parse_hex32, default_paths::state_dirs, listen::ListenAddress, protocol::Protocol, state_keys};
+use super::{bounds::parse_key, default_paths::state_dirs, listen::ListenAddress, protocol::Protocol, state_keys};
 use wharf_base::{
     guard::check_private_file,
     state_keys::{StateKey, StateKeys, random_key},
@@ -126,7 +126,7 @@ fn kept_key(path: &Path) -> Result<StateKey> {
     }
     check_private_file(path, "key")?;
     let written = std::fs::read_to_string(path).with_context(|| text::path(path))?;
-    parse_hex32(&text::path(path), written.trim()).context("remove the file, and wharf makes another key")
+    parse_key(&text::path(path), written.trim()).context("remove the file, and wharf makes another key")
 }
 
 #[cfg(test)]
@@ -164,8 +164,10 @@ mod tests {
         let unsafe_key = open(Keeps::All, &plain, files("a")).unwrap();
         assert!(unsafe_key.keys != first.keys && unsafe_key.sessions.is_none());
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
-        std::fs::write(&key, "abc").unwrap();
-        assert!(open(Keeps::All, &plain, files("a")).unwrap().keys != first.keys);
+        for unusable in ["abc", &"07".repeat(32)] {
+            std::fs::write(&key, unusable).unwrap();
+            assert!(open(Keeps::All, &plain, files("a")).unwrap().keys != first.keys);
+        }
         assert!(open(Keeps::All, &plain, None).unwrap().sessions.is_none());
     }
 
@@ -173,12 +175,15 @@ mod tests {
     fn the_keys_of_the_config_come_first_and_are_needed_only_to_serve() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("k");
-        std::fs::write(&path, "07".repeat(32)).unwrap();
+        std::fs::write(&path, "07f3".repeat(16)).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         let configured = protocol(&format!("state_keys = [{{ file = {path:?} }}]"));
         let files = Files { key: folder.path().join("s/a.key"), sessions: folder.path().join("s/a.sessions") };
         let kept = open(Keeps::All, &configured, Some(files.clone())).unwrap();
-        assert!(kept.keys == StateKeys::new([7; 32], Vec::new()) && kept.sessions == Some(files.sessions.clone()));
+        assert!(
+            kept.keys == StateKeys::new(parse_key("k", &"07f3".repeat(16)).unwrap(), Vec::new())
+                && kept.sessions == Some(files.sessions.clone())
+        );
         assert!(!files.key.exists(), "no other key is made");
         let missing = protocol("state_keys = [{ file = '/nowhere/at/all' }]");
         for (keeps, reads) in [(Keeps::Nothing, true), (Keeps::Configured, false), (Keeps::All, false)] {

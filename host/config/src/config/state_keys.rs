@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::bounds::parse_hex32;
+use super::bounds::parse_key;
 use wharf_base::{
     state_keys::{StateKey, StateKeys},
     text,
@@ -45,7 +45,7 @@ impl StateKeySource {
             SecretSource::Command(_) => "a command".into(),
         };
         let secret = source.now().with_context(|| name.clone())?;
-        parse_hex32(&name, secret.expose().trim())
+        parse_key(&name, secret.expose().trim())
     }
 }
 
@@ -56,19 +56,8 @@ pub(super) fn read_all(sources: &[StateKeySource]) -> Result<Option<StateKeys>> 
     Ok(keys.split_first().map(|(first, others)| StateKeys::new(*first, others.to_vec())))
 }
 
-pub(super) fn resolve(
-    written: Vec<RawSecret>,
-    variable: Option<String>,
-    absolute: Absolute<'_>,
-) -> Result<Vec<StateKeySource>> {
-    ensure!(
-        written.is_empty() || variable.is_none(),
-        "`state_keys` and `state_key_env` exclude each other: put the variable into `state_keys`, as {{ env = \"…\" }}"
-    );
+pub(super) fn resolve(written: Vec<RawSecret>, absolute: Absolute<'_>) -> Result<Vec<StateKeySource>> {
     ensure!(written.len() <= MAX_KEYS, "`state_keys` has more than {MAX_KEYS} keys");
-    if let Some(name) = variable {
-        return Ok(vec![StateKeySource::Secret(SecretSource::Env(name))]);
-    }
     let source = |written: RawSecret| {
         let is_elsewhere = written.is_credential_elsewhere();
         match written.source(absolute) {
@@ -104,24 +93,24 @@ mod tests {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             path
         };
-        let (one, two) = ("01".repeat(32), "ab".repeat(32));
+        let (one, two) = ("01f3".repeat(16), "abf3".repeat(16));
         let (first, second) = (write("one", &format!("{one}\n"), 0o600), write("two", &two, 0o600));
         let (open, short) = (write("open", &one, 0o644), write("short", &one[2..], 0o600));
         let example = write("example", &"0".repeat(64), 0o600);
         let file = |path: &PathBuf| format!("{{ file = {path:?} }}");
+        let key = |digits: &str| parse_key("key", digits).unwrap();
         for (keys, expected) in [
             ("state_keys = []".to_owned(), Ok(None)),
-            (format!("state_keys = [{}]", file(&first)), Ok(Some(StateKeys::new([1; 32], vec![])))),
+            (format!("state_keys = [{}]", file(&first)), Ok(Some(StateKeys::new(key(&one), vec![])))),
             (
                 format!("state_keys = [{}, {}]", file(&second), file(&first)),
-                Ok(Some(StateKeys::new([0xab; 32], vec![[1; 32]]))),
+                Ok(Some(StateKeys::new(key(&two), vec![key(&one)]))),
             ),
             (format!("state_keys = [{}, {}]", file(&first), file(&open)), Err("chmod 600")),
             (format!("state_keys = [{}]", file(&short)), Err("is 64 hexadecimal digits")),
             (format!("state_keys = [{}]", file(&example)), Err("as in an example")),
             ("state_keys = [{ file = '/nowhere/at/all' }]".into(), Err("/nowhere/at/all")),
             ("state_keys = [{ env = 'WHARF_TEST_NO_SUCH' }]".into(), Err("WHARF_TEST_NO_SUCH")),
-            ("state_key_env = 'WHARF_TEST_NO_SUCH'".into(), Err("WHARF_TEST_NO_SUCH")),
             ("state_keys = [{ credential = 'k' }]".into(), Err("$CREDENTIALS_DIRECTORY is not set")),
         ] {
             // The config itself is good, even if its keys cannot be read here.
@@ -140,8 +129,7 @@ mod tests {
     #[test]
     fn what_names_no_key_is_refused_at_once() {
         for (keys, expected) in [
-            ("state_keys = [{ env = 'A' }]\nstate_key_env = 'A'".to_owned(), "exclude each other"),
-            ("state_keys = [{}]".into(), "must be one of"),
+            ("state_keys = [{}]".to_owned(), "must be one of"),
             ("state_keys = [{ command = ['a'] }]".into(), "cannot come from a command"),
             ("state_keys = [{ credential = '../k' }]".into(), "no slashes"),
             ("state_keys = [{ credential = 'k', env = 'A' }]".into(), "must be one of"),

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use super::{
-    bounds::duration_ms,
     defaults,
     raw::{self, Value},
 };
@@ -20,32 +19,25 @@ const MAX_TEXT_BYTES: usize = 256;
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_HEADERS: usize = 16;
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// The base URL of the collector, without a slash at its end.
+    /// Without a slash at its end.
     pub otlp: String,
-    /// The share of calls whose traces are sent, from 0 to 1.
     pub sample: f64,
-    /// Whether the sampled flag in a client's trace context decides whether the traces of its calls are sent.
     pub trust_parent: bool,
-    /// Whether HTTP requests of plugins carry the trace context.
     pub propagate: bool,
-    /// How often metrics are sent. None: never.
+    /// None: never.
     pub metrics_every: Option<Duration>,
     pub service: String,
-    /// Further attributes of this server, besides its name.
     pub attributes: Vec<(String, String)>,
-    /// Sent with each message. Their values are not shown.
+    /// Their values are not shown.
     pub headers: HeaderMap,
     /// The name of this replica, `service.instance.id`. `None`: a random one.
     pub replica: Option<String>,
 }
 
-pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry> {
-    match raw.protocol.as_deref() {
-        None | Some("http/protobuf") => {}
-        Some(other) => bail!("`protocol`: `{other}` is not supported; use \"http/protobuf\""),
-    }
+pub fn resolve(raw: raw::Telemetry, replica: Option<String>, sources: &SecretSources) -> Result<Telemetry> {
     let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
     ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
     let service = raw.service.unwrap_or_else(|| "wharf".to_owned());
@@ -60,14 +52,11 @@ pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry
         sample,
         trust_parent: raw.trust_parent,
         propagate: raw.propagate,
-        metrics_every: match raw.metrics_ms {
-            Some(0) => None,
-            every => Some(duration_ms("metrics_ms", every, Duration::from_millis(defaults::TELEMETRY_METRICS_MS))?),
-        },
+        metrics_every: raw.metrics_ms.unless_zero(),
         service,
         attributes: raw.attributes.0,
         headers: headers(raw.headers.0, sources).context("`headers`")?,
-        replica: None,
+        replica,
     })
 }
 

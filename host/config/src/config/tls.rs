@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::raw;
 use wharf_policy::access::capability::Absolute;
@@ -26,11 +26,7 @@ pub struct Clients {
 }
 
 pub fn resolve(raw: raw::Tls, absolute: Absolute<'_>) -> Result<Tls> {
-    let required = match raw.client_cert.as_deref() {
-        None | Some("required") => true,
-        Some("optional") => false,
-        Some(other) => bail!("`client_cert`: `{other}` is neither \"required\" nor \"optional\""),
-    };
+    let required = raw.client_cert != Some(raw::ClientCertificates::Optional);
     ensure!(
         raw.client_ca.is_some() || raw.client_cert.is_none(),
         "`client_cert` needs `client_ca`, the authority whose certificates are accepted"

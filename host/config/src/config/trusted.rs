@@ -70,7 +70,7 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
     }
     all.files(cluster.iter().filter_map(|cluster| named(&cluster.ca_file)));
     all.files(egress.ca.iter().filter_map(|path| absolute(path).ok()));
-    for secret in secrets.0.iter().map(|(_, secret)| secret).chain(&protocol.state_keys) {
+    for secret in secrets.0.iter().map(|(_, secret)| secret).chain(&protocol.state_keys).chain(&http.token) {
         secret_of(secret, &absolute, &mut all);
     }
     if let Some(auth) = auth {
@@ -78,7 +78,7 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
         all.files(named(&auth.keys_file).into_iter().chain(keys));
     }
     // What is asked without a file to name is wrong in another way, which is said where the config is used.
-    let approvals = raw::Approvals { ask: approvals.ask.clone(), remember: None };
+    let approvals = raw::Approvals { ask: approvals.ask.clone(), ..raw::Approvals::default() };
     all.files(Approvals::resolve(approvals, &absolute).iter().flat_map(Approvals::programs));
     all
 }
@@ -146,6 +146,7 @@ mod tests {
             [http]
             listen = "unix:mcp.sock"
             access_log = "access.log"
+            token = { file = "token" }
             tls = { cert = "cert.pem", key = "key.pem", client_ca = "clients.pem" }
             [protocol]
             state_keys = [{ file = "state.key" }]
@@ -177,6 +178,7 @@ mod tests {
             "a.pub",
             "mcp.sock",
             "access.log",
+            "token",
             "cert.pem",
             "key.pem",
             "clients.pem",
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(all.trusted.trees, named(&["store"]));
         let mut secret = all.secret;
         secret.sort();
-        assert_eq!(secret, named(&["key.pem", "one.secret", "state.key"]));
+        assert_eq!(secret, named(&["key.pem", "one.secret", "state.key", "token"]));
         assert!(always().trusted.files.contains(&"/usr/local/bin/git".into()), "it is run at the next start");
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use wharf_base::{guard::check_private_file, text::hex};
-use wharf_config::config::parse_hex32;
+use wharf_config::config::parse_key;
 
 /// Reads the key for a log without lines, or generates it if it does not exist.
 pub fn read_or_make(path: &Path) -> Result<[u8; 32]> {
@@ -39,7 +39,7 @@ pub fn read(path: &Path, log: &Path) -> Result<[u8; 32]> {
 fn parse(path: &Path) -> Result<[u8; 32]> {
     check_private_file(path, "key of the audit log")?;
     let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    let key = parse_hex32("audit.key", text.trim());
+    let key = parse_key("audit.key", text.trim());
     key.with_context(|| {
         format!(
             "{}: is not a key; restore the original key, or remove this file and move the audit log away, to start a new log with a \
@@ -82,8 +82,10 @@ mod tests {
         mode(0o640);
         assert!(read_or_make(&path).unwrap_err().to_string().contains("others may read"));
         mode(0o600);
-        std::fs::write(&path, "no key").unwrap();
-        assert!(read_or_make(&path).unwrap_err().to_string().contains("is not a key"));
+        for wrong in ["no key", &"07".repeat(32)] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(read_or_make(&path).unwrap_err().to_string().contains("is not a key"), "{wrong}");
+        }
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub fn client_info(json: &str) -> Option<wit::ClientInfo> {
         version: String,
         title: Option<String>,
     }
+    // Past the door: the client's message is charged, and this is a small part of it.
     let Named { name, version, title } = serde_json::from_str(json).ok()?;
     Some(wit::ClientInfo { name, version, title })
 }
@@ -268,7 +269,7 @@ pub fn carried_answer((key, carried): &(String, Value)) -> Option<(String, wit::
 
 /// Parses the result of `roots/list`.
 pub fn roots(reply: &Value) -> Result<RootsResult, String> {
-    serde_json::from_value(reply.clone()).map_err(|error| format!("not a result of roots/list: {error}"))
+    RootsResult::deserialize(reply).map_err(|error| format!("not a result of roots/list: {error}"))
 }
 
 /// Converts the result of `elicitation/create`. `accepted` checks the content and is called if the person accepted.

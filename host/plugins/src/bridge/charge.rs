@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use wharf_protocol::Shown;
 use wharf_sandbox::json::Room;
 
-use wharf_base::text::clean;
+use wharf_base::{accounts::Account, text::clean};
 use wharf_schema::{self as schema, Schema};
 
 /// The memory charge for an entry without its texts, and the number of copies charged for each text: as listed, as published, and in the
@@ -20,6 +20,7 @@ const MAX_ODD: usize = 10;
 
 /// The memory charge for a listing, and what is left out of it. Both grow while the listing is checked.
 pub struct OfferCharge {
+    pub account: Account,
     pub room: Room,
     pub icons_left_out: usize,
     odd: Vec<String>,
@@ -32,8 +33,9 @@ pub struct OfferCharge {
 }
 
 impl OfferCharge {
-    pub fn new(room: Room) -> Self {
-        Self { room, icons_left_out: 0, odd: Vec::new(), odd_count: 0, refused: None, full: None }
+    pub fn new(account: &Account) -> Self {
+        let (account, room) = (account.clone(), Room::of(account));
+        Self { account, room, icons_left_out: 0, odd: Vec::new(), odd_count: 0, refused: None, full: None }
     }
 
     /// Returns what is odd, in sentences.

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use wharf_protocol::{Revision, encode::CacheHint, encode::Encoder, model as mcp, model::ServerInfo, text::in_place};
+use wharf_protocol::{Revision, encode::Encoder, model as mcp, model::ServerInfo, text::in_place};
 use wharf_sandbox::{Listing, model as wit};
 
 use super::{Paid, completion, failure_error, offer, prompt_result, prompt_text, question, tool_result};
@@ -19,7 +19,7 @@ fn config() -> PluginConfig {
 }
 
 fn encoder() -> Encoder {
-    Encoder::new(Revision::V2025_11_25, ServerInfo::default(), true, CacheHint::default())
+    Encoder::new(Revision::V2025_11_25, ServerInfo::default())
 }
 
 /// Returns the texts and keys of a value that contain deceptive or invisible characters.
@@ -237,7 +237,7 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
         let messages = vec![wit::Message { role: wit::Role::User, content }];
         let result =
             prompt_result(wit::PromptResult { description: Some(BAD.into()), messages, more: None }, &Paid::in_test());
-        serde_json::from_str::<Value>(&encoder().prompt_result(result.unwrap())).unwrap()
+        encoder().prompt_result(result.unwrap()).parse::<Value>().unwrap()
     };
     let link = wit::Content::Link(wit::ResourceLink {
         uri: "n:///a".into(),
@@ -260,8 +260,7 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
         is_error: false,
         more: None,
     };
-    let told: Value =
-        serde_json::from_str(&encoder().tool_result(tool_result(result, &Paid::in_test()).unwrap())).unwrap();
+    let told: Value = encoder().tool_result(tool_result(result, &Paid::in_test()).unwrap()).parse().unwrap();
     assert_eq!(hidden(&told), [BAD; 3]);
     let suggested = completion(wit::Completion { values: vec![BAD.into(), "b".into()], total: None, has_more: false });
     assert_eq!(suggested.values.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);

@@ -16,7 +16,7 @@ use super::{
     charge::{OfferCharge, shown, tool_schema},
     icons,
     template::{Template, has_scheme, is_file},
-    values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
+    values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, parse_json, read_more},
 };
 use wharf_base::{
     ledger::Account,
@@ -98,6 +98,7 @@ impl Offer {
 impl OfferedTool {
     /// Returns the names of the arguments in its input schema.
     pub fn arguments(&self) -> Vec<String> {
+        // Past the door: a schema has at most 64 KiB, and its tree is gone at once.
         let schema: Value = serde_json::from_str(self.input.text.get()).unwrap_or_default();
         let known = schema.get("properties").and_then(Value::as_object);
         known.into_iter().flat_map(|known| known.keys().cloned()).collect()
@@ -138,7 +139,7 @@ pub const MAX_URI_BYTES: usize = 8 * 1024;
 /// Validates a listing and charges its memory to the account. Entries that are not valid are left out. If none is left, the error names the
 /// first and says what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut charge = OfferCharge::new(Room::of(account));
+    let mut charge = OfferCharge::new(account);
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
     let mut names = HashSet::new();
@@ -276,8 +277,9 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| tool_schema(("output", &tool.name), text, validates, charge)).transpose();
     let (output_schema, output) = output?.unzip();
-    let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
-    let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
+    let room = Room::of(&charge.account);
+    let mirrored = mirrored(&parse_json(input.text.get(), &room)?).map_err(|error| format!("input schema: {error}"))?;
+    drop(room);
     if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
         let path = nested.path.join(".");
         tracing::warn!(
@@ -287,11 +289,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
         );
     }
     let task = match details.map(|details| details.task) {
-        Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
-            return Err("it can only run as a task, but `extensions` in [protocol] does not include tasks".into());
-        }
         Some(wit::TaskSupport::Required) => mcp::TaskSupport::Required,
-        Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
+        Some(wit::TaskSupport::Optional) => mcp::TaskSupport::Optional,
         _ => mcp::TaskSupport::Forbidden,
     };
     let published = mcp::Tool {

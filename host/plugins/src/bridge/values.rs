@@ -31,6 +31,7 @@ pub fn arguments(written: Option<&str>) -> Result<Value, RpcError> {
     let text = written.unwrap_or("{}");
     // Many values take long to parse; a single long string does not.
     let large = if text.len() > LARGE_TEXT_BYTES { tree_bytes(text.as_bytes()) / TREE_BYTES_PER_TEXT_BYTE } else { 0 };
+    // Past the door: the client's message is charged.
     let Unambiguous(value) = heavy(large, || serde_json::from_str(text))
         .map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
     if !value.is_object() {

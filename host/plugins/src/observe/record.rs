@@ -13,7 +13,10 @@ use wharf_sandbox::CallError;
 use wharf_scope::{Denial, Scope, network::HttpUse};
 
 use wharf_base::{principal::Principal, slot::Slot, text::escaped};
-use wharf_policy::{access::capability::Access, access::grants::hint, access::grants::hint::By};
+use wharf_policy::access::{
+    capability::Access,
+    grants::hint::{self, By},
+};
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]

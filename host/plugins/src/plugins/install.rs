@@ -31,9 +31,10 @@ use wharf_config::{
     config::PluginConfig,
     lock::{Lock, Surface},
 };
-use wharf_policy::{
-    access::grants::hint, access::grants::hint::By, access::scope::Scopes, access::wants::parse,
-    access::wants::want::Wants,
+use wharf_policy::access::{
+    grants::hint::{self, By},
+    scope::Scopes,
+    wants::{parse, want::Wants},
 };
 use wharf_schema::{budget, budget::Lengths};
 
@@ -188,7 +189,14 @@ impl Installer {
         };
         let offer = self.check(config, Arc::new(listing)).await?;
         if let Some(lock) = &config.lock {
-            consent(&config.id, lock, &bridge::surface(&offer.listing, plugin.code().sections()))?;
+            let surface = bridge::surface(&offer.listing, plugin.code().sections(), &self.ledger.plugin());
+            let surface = surface.map_err(|full| {
+                let text = format!(
+                    "it cannot be compared with what was accepted: {full} (of total_host_memory_mib in [limits])"
+                );
+                Problem::new(Stage::Consent, text)
+            })?;
+            consent(&config.id, lock, &surface)?;
         }
         Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
     }

@@ -107,17 +107,17 @@ impl Tasks {
     pub async fn insert(
         &self,
         running: &Arc<Running>,
-        (party, session): (Party, Option<CancellationToken>),
+        session: Option<CancellationToken>,
         record: impl FnOnce(u64) -> Record,
         charge: Charge,
     ) -> Result<(), Unkept> {
         self.remove_evicted().await;
-        let taken = self.kept.take(&running.id, party, session)?;
+        let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
+        let taken = self.kept.take(&running.id, record.party, session)?;
         // Removes tasks that gave way to the new one.
         self.remove_evicted().await;
-        let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
         let expires = record.expires();
-        self.records.store.insert(record, party).await?;
+        self.records.store.insert(record).await?;
         self.kept.keep(taken, expires, charge);
         self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use wharf_base::ledger::Charged;
 use wharf_protocol::{model::Question, task::TaskStatus};
 
 use super::{records::Records, store::Record};
@@ -35,7 +36,7 @@ struct Questions {
     used: HashSet<String>,
     /// The open questions, in the order in which they were asked.
     open: Vec<Open>,
-    replies: HashMap<String, Result<Value, String>>,
+    replies: HashMap<String, Result<Charged<Value>, String>>,
 }
 
 struct Open {
@@ -86,7 +87,7 @@ impl Running {
     }
 
     /// Stores questions in the task and waits until all are answered. The error is a sentence for the model.
-    pub async fn ask(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, String> {
+    pub async fn ask(&self, questions: &[(String, Question)]) -> Result<Vec<Charged<Value>>, String> {
         let mut changes = self.watch();
         let mut keys = Vec::with_capacity(questions.len());
         {
@@ -135,7 +136,7 @@ impl Running {
     }
 
     /// Stores replies to open questions. Replies to other questions are ignored.
-    pub async fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
+    pub async fn reply(&self, replies: impl IntoIterator<Item = (String, Result<Charged<Value>, String>)>) {
         {
             let mut known = self.questions.lock();
             for (key, reply) in replies {

@@ -73,10 +73,10 @@ impl SharedStore {
         Ok(self.cluster.change(name, LEAST_BYTES, changed).await?.and_then(StoredTask::record))
     }
 
-    async fn store(&self, mut record: Record, party: Party) -> Result<(), StoreError> {
+    async fn store(&self, mut record: Record) -> Result<(), StoreError> {
         record.number = self.cluster.next_number("tasks").await?;
         let (name, lives) = (name_of(&record.task.id), lives(&record));
-        self.cluster.put(&name, &StoredTask::of(&record), lives, (party, LEAST_BYTES)).await?;
+        self.cluster.put(&name, &StoredTask::of(&record), lives, (record.party, LEAST_BYTES)).await?;
         let member = (record.number, name.strip_prefix(TASK).unwrap_or(&name));
         self.cluster.list_add(&list_of(&record.owner), member, lives, TASK).await?;
         Ok(())
@@ -109,8 +109,8 @@ impl SharedStore {
 }
 
 impl TaskStore for SharedStore {
-    fn insert(&self, record: Record, party: Party) -> Stored<'_, ()> {
-        Box::pin(self.store(record, party))
+    fn insert(&self, record: Record) -> Stored<'_, ()> {
+        Box::pin(self.store(record))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>> {
@@ -172,6 +172,9 @@ struct StoredTask {
     id: String,
     number: u64,
     owner: String,
+    /// An earlier version has not written it.
+    #[serde(default)]
+    party: u64,
     replica: Option<String>,
     status: String,
     message: Option<String>,
@@ -205,13 +208,14 @@ struct StoredError {
 
 impl StoredTask {
     fn of(record: &Record) -> Self {
-        let Record { number, task, owner, replica, purpose, questions, outcome } = record;
+        let Record { number, task, owner, party, replica, purpose, questions, outcome } = record;
         let Purpose { plugin, tool, access, reach } = purpose;
         let question = |(key, question): &(String, Question)| (key.clone(), StoredQuestion::of(question));
         Self {
             id: task.id.clone(),
             number: *number,
             owner: owner.to_string(),
+            party: party.number(),
             replica: replica.as_deref().map(ToOwned::to_owned),
             status: task.status.as_str().into(),
             message: task.message.clone(),
@@ -258,6 +262,7 @@ impl StoredTask {
             number: self.number,
             task,
             owner: self.owner.into(),
+            party: Party::of(self.party),
             replica: self.replica.map(Into::into),
             purpose: Purpose { plugin: self.plugin, tool: self.tool, access: self.access, reach },
             questions: self.questions.into_iter().map(question).collect::<Option<_>>()?,
@@ -329,6 +334,7 @@ mod tests {
                 number: 7,
                 task,
                 owner: "s".into(),
+                party: Party::of(9),
                 replica: Some("r".into()),
                 purpose: Purpose { plugin: "p".into(), tool: "t".into(), access: 3, reach },
                 questions: vec![("a".into(), form.clone()), ("b".into(), page.clone()), ("c".into(), Question::Roots)],
@@ -338,7 +344,12 @@ mod tests {
             let json = serde_json::to_string(&stored).unwrap();
             let read = serde_json::from_str::<StoredTask>(&json).unwrap().record().unwrap();
             assert_eq!(StoredTask::of(&read), stored);
-            assert!(read.owner == record.owner && read.purpose == record.purpose && read.task.created == now);
+            assert!(
+                read.owner == record.owner
+                    && read.party == record.party
+                    && read.purpose == record.purpose
+                    && read.task.created == now
+            );
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Record {
     pub task: Task,
     /// The [key](wharf_base::principal::Owner::key) of the task's owner. Nobody else learns that it exists.
     pub owner: Arc<str>,
+    /// The client that began the task, which is charged for it and for the news of it.
+    pub party: Party,
     /// The address of the replica that runs the task, if there are several.
     pub replica: Option<Arc<str>>,
     pub purpose: Purpose,
@@ -96,8 +98,8 @@ pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// Stores the records of tasks, which are plain data. The running work of tasks and their limits are managed by [`Tasks`](super::Tasks), so
 /// a store need not count tasks. Every method must finish before a client would time out.
 pub trait TaskStore: Send + Sync {
-    /// Stores a new task of a client. When this has returned, `get` finds it.
-    fn insert(&self, record: Record, party: Party) -> Stored<'_, ()>;
+    /// Stores a new task. When this has returned, `get` finds it.
+    fn insert(&self, record: Record) -> Stored<'_, ()>;
     /// Returns a task that has not expired.
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>>;
     /// Changes a task atomically and returns its new state, or `None` if there is no such task or nothing was changed. `change` may be
@@ -138,7 +140,7 @@ impl Kept {
 }
 
 impl TaskStore for Memory {
-    fn insert(&self, record: Record, _: Party) -> Stored<'_, ()> {
+    fn insert(&self, record: Record) -> Stored<'_, ()> {
         self.kept.lock().records.insert(record.task.id.clone(), record);
         done(Ok(()))
     }
@@ -191,14 +193,15 @@ mod tests {
             poll_ms: 1000,
         };
         let purpose = Purpose { plugin: "p".into(), tool: "t".into(), access: 0, reach: Reach::NoRoots };
-        Record { number, task, owner: owner.into(), replica: None, purpose, questions: Vec::new(), outcome: None }
+        let (owner, party, questions) = (owner.into(), Party::of(1), Vec::new());
+        Record { number, task, owner, party, replica: None, purpose, questions, outcome: None }
     }
 
     #[tokio::test]
     async fn what_has_expired_is_not_there() {
         let store = Memory::default();
-        store.insert(record(1, "a", 60_000), Party::SOLE).await.unwrap();
-        store.insert(record(2, "a", 0), Party::SOLE).await.unwrap();
+        store.insert(record(1, "a", 60_000)).await.unwrap();
+        store.insert(record(2, "a", 0)).await.unwrap();
         assert!(store.get("t1").await.unwrap().is_some());
         assert!(store.get("t2").await.unwrap().is_none(), "it has expired");
         store.remove("t1").await.unwrap();
@@ -209,7 +212,7 @@ mod tests {
     async fn lists_are_of_one_owner_and_in_order() {
         let store = Memory::default();
         for (number, owner) in [(3, "a"), (1, "a"), (2, "b"), (10, "a")] {
-            store.insert(record(number, owner, 60_000), Party::SOLE).await.unwrap();
+            store.insert(record(number, owner, 60_000)).await.unwrap();
         }
         for (after, limit, expected) in [(0, 10, &[1, 3, 10][..]), (1, 1, &[3]), (10, 10, &[])] {
             let listed = store.list("a", after, limit).await.unwrap();

@@ -26,7 +26,8 @@ pub trait Capability: Sized {
 }
 
 /// The kind of access to files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Files can be read and folders listed.
     Read,

@@ -230,8 +230,10 @@ fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock_shared().is_ok())
 }
 
-/// An entry is a list of fields that end with NUL, which no path contains. The first character of a field says what the rest is.
-fn encoded(of: Option<&Path>, protected: &Protected) -> Vec<u8> {
+/// An entry is a list of fields that end with NUL, which no path contains. The first character of a field says what the rest is. The fuzzer
+/// calls this and [`decoded`] too.
+#[doc(hidden)]
+pub fn encoded(of: Option<&Path>, protected: &Protected) -> Vec<u8> {
     let mut bytes = [FORMAT, b"\0"].concat();
     let fields = |kind: u8, paths: &mut dyn Iterator<Item = &Path>| {
         let one = |path: &Path| [&[kind], path.as_os_str().as_bytes(), b"\0"].concat();
@@ -244,7 +246,8 @@ fn encoded(of: Option<&Path>, protected: &Protected) -> Vec<u8> {
     bytes
 }
 
-fn decoded(bytes: &[u8]) -> Option<(Option<PathBuf>, Protected)> {
+#[doc(hidden)]
+pub fn decoded(bytes: &[u8]) -> Option<(Option<PathBuf>, Protected)> {
     let mut fields = bytes.split(|byte| *byte == 0);
     fields.next().filter(|format| *format == FORMAT)?;
     let (mut of, mut all) = (None, Protected::default());

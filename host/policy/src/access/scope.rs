@@ -37,7 +37,7 @@ use wharf_base::{
 use wharf_egress::{self as egress, Egress};
 use wharf_protocol::error::clip_to;
 
-/// The parts of the config that decide which places on disk, and which servers, plugins may use.
+/// What of the config decides which folders and servers plugins may use.
 #[derive(Debug, Default)]
 pub struct FolderRules {
     /// The folders within which roots of clients may lie, if the config names any.
@@ -58,7 +58,8 @@ pub struct FolderRules {
 }
 
 /// Whose roots are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum RootsFrom {
     /// The client's roots, or the operator's if the client has no usable ones.
     #[default]
@@ -67,17 +68,6 @@ pub enum RootsFrom {
     Operator,
     /// The client's and the operator's roots together.
     Both,
-}
-
-impl RootsFrom {
-    pub fn parse(text: &str) -> anyhow::Result<Self> {
-        match text {
-            "client" => Ok(Self::Client),
-            "operator" => Ok(Self::Operator),
-            "both" => Ok(Self::Both),
-            other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
-        }
-    }
 }
 
 /// The state that all scopes are built from. Replaced whenever the config changes.

@@ -9,13 +9,16 @@ use std::{
     },
 };
 
+use serde::Deserialize;
+
 use crate::roles::{Entry, Selection};
 
 /// The built-in profile: the whole catalog behind a few search tools, for clients that work better with few tools.
 pub const SEARCH: &str = "search";
 
 /// How tools are listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Style {
     /// Each tool by itself.
     #[default]

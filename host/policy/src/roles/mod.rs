@@ -59,8 +59,8 @@ impl Role {
 type Narrowing = (&'static str, &'static str);
 
 impl Role {
-    /// Returns a key that narrowed the role before and is missing now. A role without such a key gives more, so a config that was cut off
-    /// in the middle of a role would open what was closed.
+    /// Returns a key that narrowed the role before and is missing now, if the role gives more without it: a config that was cut off in the
+    /// middle of a role would open what was closed.
     fn lost_since(&self, before: &Self) -> Option<Narrowing> {
         let (now, then) = (&self.selection, &before.selection);
         if now.is_nothing() {
@@ -79,7 +79,9 @@ impl Role {
         };
         let mut lists = lists.into_iter().filter(|(now, then, (key, _))| now.is_none() && then.is_some() && gives(key));
         let ceiling = self.ceiling.is_none() && before.ceiling.is_some();
-        let limits = self.rate_limits.is_unlimited() && !before.rate_limits.is_unlimited();
+        // Somebody has written a role that gives less: no file that was cut off gives less of what plugins offer.
+        let limits =
+            self.rate_limits.is_unlimited() && !before.rate_limits.is_unlimited() && !now.is_narrower_than(then);
         lists
             .next()
             .map(|(_, _, narrowing)| narrowing)
@@ -150,7 +152,7 @@ impl Roles {
         !self.is_empty() && !self.open
     }
 
-    /// Returns a role that lost a key that narrowed it before: its name, the key, and what it gives without the key.
+    /// Returns a role that gives more because a key is missing: its name, the key, and what it gives without the key.
     pub fn lost_since(&self, before: &Self) -> Option<(&str, &'static str, &'static str)> {
         self.all.iter().find_map(|role| {
             let (key, gives) = role.lost_since(before.all.iter().find(|one| one.name == role.name)?)?;

@@ -32,19 +32,32 @@ impl Selection {
     /// Whether a list that narrowed what `before` had of certain plugins now has the same of every plugin, since `plugins` is gone. A list
     /// that was not there before has been written since, and is all that is given; so is one whose names were all given before.
     pub(super) fn has_lost_its_plugins_since(&self, before: &Self) -> bool {
-        let lists =
-            [(&self.tools, &before.tools), (&self.prompts, &before.prompts), (&self.resources, &before.resources)];
-        lists.into_iter().any(|(now, then)| match (now, then) {
-            (Some(now), Some(then)) => {
-                let is_given = |name: &Pattern| {
-                    let text = name.to_string();
-                    !text.contains('*') && !then.contains(name) && then.iter().any(|wider| wider.matches(&text))
-                };
-                !now.iter().all(is_given)
-            }
+        self.lists().into_iter().zip(before.lists()).any(|lists| match lists {
+            (Some(now), Some(then)) => !now.iter().all(|name| !then.contains(name) && is_covered(name, then)),
             (Some(now), None) => now.iter().any(Pattern::is_everything),
             (None, _) => false,
         })
+    }
+
+    /// Whether it is another selection, which gives nothing that `before` did not give.
+    pub(super) fn is_narrower_than(&self, before: &Self) -> bool {
+        let of_plugins = match (&self.plugins, &before.plugins) {
+            (Some(now), Some(then)) => now.iter().all(|name| is_covered(name, then)),
+            (None, Some(_)) => !self.has_lost_its_plugins_since(before),
+            (_, None) => true,
+        };
+        let of_lists = self.lists().into_iter().zip(before.lists()).all(|lists| match lists {
+            (Some(now), Some(then)) => now.iter().all(|name| is_covered(name, then)),
+            (Some(now), None) => now.is_empty() || before.plugins.is_some(),
+            (None, Some(then)) => self.plugins.is_none() || then.iter().any(Pattern::is_everything),
+            // A list that is left out gives everything of the plugins that are named.
+            (None, None) => self.plugins.is_none() || before.plugins.is_some(),
+        });
+        self != before && of_plugins && of_lists
+    }
+
+    fn lists(&self) -> [Option<&[Pattern]>; 3] {
+        [&self.tools, &self.prompts, &self.resources].map(Option::as_deref)
     }
 
     /// Whether it selects everything that all plugins offer.
@@ -77,6 +90,11 @@ impl Selection {
         let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));
         of_plugin && list.as_ref().map_or(self.plugins.is_some(), |list| list.iter().any(|pattern| entry.fits(pattern)))
     }
+}
+
+/// Whether one of these patterns matches everything that this one matches.
+fn is_covered(pattern: &Pattern, by: &[Pattern]) -> bool {
+    by.iter().any(|wider| wider.matches(&pattern.to_string()))
 }
 
 /// Writes the selection as in the config. Equal selections have equal texts.
@@ -112,6 +130,25 @@ mod tests {
             (select(list(&["red"]), None, list(&["p"])), select(None, list(&["red_say"]), list(&["p"])), true),
         ] {
             assert_eq!(now.has_lost_its_plugins_since(&then), expected, "{then}; {now}");
+        }
+        for (then, now, expected) in [
+            (select(list(&["red"]), None, None), select(None, list(&["red_say"]), None), true),
+            (select(list(&["red"]), None, None), select(None, list(&["*"]), None), false),
+            (select(list(&["red", "blue"]), None, None), select(list(&["red"]), None, None), true),
+            (select(list(&["*"]), None, None), select(list(&["red"]), list(&["red_say"]), None), true),
+            (select(list(&["red"]), None, None), select(list(&["red"]), None, None), false),
+            (select(list(&["red"]), None, None), select(list(&["red", "blue"]), list(&["red_say"]), None), false),
+            (select(list(&["red"]), list(&["red_*"]), None), select(list(&["red"]), list(&["red_s*"]), None), true),
+            (select(list(&["red"]), list(&["red_say"]), None), select(list(&["red"]), list(&["red_*"]), None), false),
+            (select(list(&["red"]), list(&["red_say"]), None), select(list(&["red"]), None, list(&[])), false),
+            (select(list(&["red"]), list(&["red_*"]), None), select(None, list(&["red_s*"]), None), true),
+            (select(list(&["red"]), list(&["red_*"]), None), select(None, list(&["red_*"]), None), false),
+            (select(None, list(&["red_say"]), None), select(list(&["red"]), None, None), false),
+            (select(None, list(&["red_say"]), None), select(list(&["red"]), list(&["red_say"]), list(&[])), false),
+            (select(None, list(&["red_say", "red_do"]), None), select(None, list(&["red_do"]), None), true),
+            (select(None, list(&["red_say"]), None), select(None, list(&["red_say"]), list(&["p"])), false),
+        ] {
+            assert_eq!(now.is_narrower_than(&then), expected, "{then}; {now}");
         }
         for (selection, expected) in [
             (select(None, None, None), true),

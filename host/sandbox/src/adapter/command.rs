@@ -9,7 +9,7 @@ use crate::{
         tools::{Hints, TaskSupport, Tool, ToolDetails},
         types::{ClientCapabilities, Failure, FailureKind},
     },
-    operation::CallError,
+    contract::operation::CallError,
 };
 use wharf_base::accounts::{Account, Charge};
 use wharf_scope::adapter::{CommandTool, Output, ParamType, Template};

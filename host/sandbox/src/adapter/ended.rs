@@ -7,7 +7,7 @@ use wharf_scope::adapter::Output;
 use super::{command::Command, values};
 use crate::{
     bindings::{tools::ToolResult, types::Content},
-    operation::{CallError, ToolAnswer},
+    contract::operation::{CallError, ToolAnswer},
 };
 
 impl Command<'_> {

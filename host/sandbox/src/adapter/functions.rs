@@ -26,9 +26,9 @@ use crate::{
         tools::{TaskSupport, Tool, ToolDetails, ToolResult},
         types::{ClientCapabilities, Content, Failure, FailureKind},
     },
-    load_error::LoadError,
-    operation::{CallError, ToolAnswer, call_error},
-    store::State,
+    contract::operation::{CallError, ToolAnswer, call_error},
+    file::load_error::LoadError,
+    wasi::store::State,
 };
 use wharf_base::accounts::Account;
 use wharf_scope::adapter::Described;

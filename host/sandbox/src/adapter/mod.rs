@@ -14,7 +14,7 @@ mod values;
 
 use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
 
-use crate::load_error::LoadError;
+use crate::file::load_error::LoadError;
 use command::RUN_INTERFACE_PREFIX;
 use functions::Functions;
 use http::exchange::HANDLER_INTERFACE_PREFIX;

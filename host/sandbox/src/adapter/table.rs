@@ -12,8 +12,8 @@ use super::{Functions, Ty, answer};
 use crate::{
     adapter::values::{self, Purse, Wrong},
     bindings::model::Content,
-    load_error::LoadError,
-    operation::{CallError, ToolAnswer},
+    contract::operation::{CallError, ToolAnswer},
+    file::load_error::LoadError,
 };
 use wharf_base::accounts::Account;
 

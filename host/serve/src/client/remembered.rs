@@ -18,13 +18,13 @@ use sha2::{Digest, Sha256};
 use wharf_base::{
     appended::{self, Appended, AtPath},
     guard::check_private_file,
-    principal::Principal,
+    party::Party,
     rewrite::{lock, rewrite},
     session_id::{lives, now},
     text::escaped,
 };
 
-/// The most ended sessions that are remembered. If there are more, the oldest of the principal with the most are forgotten.
+/// The most ended sessions that are remembered. If there are more, the oldest of the client with the most are forgotten.
 const MAX_ENDED: usize = 1 << 16;
 /// How many lines may be added to the file before it is replaced.
 const MAX_ADDED_LINES: usize = 2 * MAX_ENDED;
@@ -40,7 +40,7 @@ pub struct Remembered {
 #[derive(Default)]
 struct State {
     ended: HashMap<IdDigest, Ended>,
-    /// The digests of each principal, the oldest first.
+    /// The digests of each client, the oldest first.
     by_owner: HashMap<u64, VecDeque<IdDigest>>,
     lists: Option<Lists>,
     /// When the last id was issued, in milliseconds since 1970.
@@ -53,6 +53,7 @@ struct State {
 
 #[derive(Clone, Copy)]
 struct Ended {
+    /// The number of the client's party. After a restart it may be another one, which only tells what a client ended before from the rest.
     owner: u64,
     /// When the id was issued, in milliseconds since 1970.
     issued: u64,
@@ -71,10 +72,6 @@ fn digest_of(text: &str) -> u128 {
     digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))
 }
 
-fn owner_of(principal: &Principal) -> u64 {
-    (digest_of(&principal.to_string()) >> 64) as u64
-}
-
 impl Remembered {
     /// Reads the file, and forgets what is too old. `lifetime`: how long ids live. If the file cannot be used, this says so, and nothing is
     /// remembered beyond this process.
@@ -89,9 +86,9 @@ impl Remembered {
         Self { lifetime, state: Mutex::new(state) }
     }
 
-    /// Remembers that a session has ended.
-    pub fn end(&self, id: &str, principal: &Principal, issued: u64) {
-        let (digest, ended) = (digest_of(id), Ended { owner: owner_of(principal), issued });
+    /// Remembers that a session of a client has ended.
+    pub fn end(&self, id: &str, party: Party, issued: u64) {
+        let (digest, ended) = (digest_of(id), Ended { owner: party.number(), issued });
         let mut state = self.state.lock();
         if state.add(digest, ended, self.lifetime) {
             state.write(&line_of(digest, ended), self.lifetime);
@@ -247,6 +244,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use wharf_base::{party::party, principal::Principal};
+
     use super::*;
 
     const LIFETIME: Duration = Duration::from_secs(3600);
@@ -261,7 +262,7 @@ mod tests {
         let remembered = Remembered::open(at(&folder), LIFETIME);
         let now = now();
         for (id, issued) in [("new", now), ("old", now - 3_000_000), ("expired", now - 3_601_000)] {
-            remembered.end(id, &Principal::Anonymous, issued);
+            remembered.end(id, Party::of(1), issued);
         }
         let known = |remembered: &Remembered| ["new", "old", "expired", "other"].map(|id| remembered.has_ended(id));
         assert_eq!(known(&remembered), [true, true, false, false]);
@@ -280,26 +281,35 @@ mod tests {
     fn processes_of_one_config_share_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let one = Remembered::open(at(&folder), LIFETIME);
-        one.end("a", &Principal::Anonymous, now());
+        one.end("a", Party::of(1), now());
         let two = Remembered::open(at(&folder), LIFETIME);
         // The second one has replaced the file that the first one has open.
-        one.end("b", &Principal::Anonymous, now());
-        two.end("c", &Principal::Anonymous, now());
+        one.end("b", Party::of(1), now());
+        two.end("c", Party::of(1), now());
         let later = Remembered::open(at(&folder), LIFETIME);
         assert_eq!(["a", "b", "c"].map(|id| later.has_ended(id)), [true; 3]);
     }
 
     #[test]
     fn who_ends_most_is_forgotten_first() {
-        let remembered = Remembered::open(None, LIFETIME);
-        let (ann, ben) = (Principal::from("ann"), Principal::from("ben"));
-        remembered.end("of ben", &ben, now());
-        for number in 0..MAX_ENDED {
-            remembered.end(&format!("of ann {number}"), &ann, now());
+        let at = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+        let token = Principal::Token("t".into());
+        for (principal, greedy, other) in [
+            // Clients without credentials of their own are one principal, and differ by their address.
+            (Principal::Anonymous, party(&Principal::Anonymous, at(1)), party(&Principal::Anonymous, at(2))),
+            (token.clone(), party(&token, at(1)), party(&token, at(2))),
+            (Principal::from("ann"), party(&"ann".into(), at(1)), party(&"ben".into(), at(1))),
+        ] {
+            let remembered = Remembered::open(None, LIFETIME);
+            remembered.end("of another", other, now());
+            for number in 0..MAX_ENDED {
+                remembered.end(&number.to_string(), greedy, now());
+            }
+            let last = (MAX_ENDED - 1).to_string();
+            let known = ["of another", "0", &last].map(|id| remembered.has_ended(id));
+            assert_eq!(known, [true, false, true], "{principal}");
+            assert_eq!(remembered.state.lock().ended.len(), MAX_ENDED);
         }
-        let last = format!("of ann {}", MAX_ENDED - 1);
-        assert_eq!(["of ben", "of ann 0", &last].map(|id| remembered.has_ended(id)), [true, false, true]);
-        assert_eq!(remembered.state.lock().ended.len(), MAX_ENDED);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 use sha2::{Digest, Sha256};
 use wharf_base::{party::Party, session_id::ListDigests, text::hex};
 use wharf_cluster::{Before, Cluster, NotStored};
+use wharf_config::config::SESSION_LIFETIME;
 use wharf_protocol::{Level, RpcError};
 
 use super::{
@@ -74,7 +75,7 @@ impl Server {
     /// Fails if the client may not store more.
     pub async fn share(&self, session: &Session, setting: Setting) -> Result<(), RpcError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let (name, lives) = (name_of(&session.id), self.startup.http.session_lifetime);
+        let (name, lives) = (name_of(&session.id), SESSION_LIFETIME);
         let stored = Stored::Setting(setting.clone());
         let field = stored.field();
         let shared = match &setting {
@@ -101,7 +102,7 @@ impl Server {
         }
         let names: Vec<String> = settings.iter().map(Stored::field).collect();
         let fields: Vec<(&str, &Stored)> = names.iter().map(String::as_str).zip(&settings).collect();
-        let lives = self.startup.http.session_lifetime;
+        let lives = SESSION_LIFETIME;
         // If Redis does not answer again, this is tried again once it does.
         cluster.put_fields(&name_of(&session.id), &fields, (lives, session.party), Before::Wins).await.ok();
     }
@@ -110,7 +111,7 @@ impl Server {
     /// `party`: the client that ends it.
     pub async fn share_end(&self, session: &str, party: Party) -> Result<(), RpcError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let (ended, lives) = (Stored::Ended, self.startup.http.session_lifetime);
+        let (ended, lives) = (Stored::Ended, SESSION_LIFETIME);
         let fields = [(&*ended.field(), &ended)];
         let stored = cluster.put_fields(&name_of(session), &fields, (lives, party), Before::Goes).await;
         stored.map_err(|not| RpcError::unavailable(format!("{not}; nothing was ended; try again")))?;
@@ -121,7 +122,7 @@ impl Server {
     /// Stores which lists the client of a session knows of.
     pub fn share_told(self: &Arc<Self>, session: &Session, lists: ListDigests) {
         if let Some(cluster) = self.cluster.clone() {
-            let (name, party, lives) = (name_of_told(&session.id), session.party, self.startup.http.session_lifetime);
+            let (name, party, lives) = (name_of_told(&session.id), session.party, SESSION_LIFETIME);
             // If it cannot be stored, the client is told once more.
             self.tracker.spawn(async move { cluster.put(&name, &lists, lives, (party, 0)).await });
         }

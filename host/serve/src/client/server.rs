@@ -26,10 +26,10 @@ use wharf_base::{
     refusals::Refusals,
     request_state::Seal,
     session_id::{ListDigests, SessionIds},
-    text::{clip, escaped, toml_header},
+    text::{clip, escaped},
 };
 use wharf_cluster::Cluster;
-use wharf_config::config::{Config, Startup, approvals, state::KeptState};
+use wharf_config::config::{Config, SESSION_LIFETIME, Startup, approvals, state::KeptState};
 use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
@@ -38,8 +38,14 @@ use wharf_plugins::{
     tasks::{Memory, SharedStore, TaskStore, Tasks},
 };
 use wharf_policy::{
-    access::approval::Approver, access::grants::hint::Allowed, access::grants::hint::Hint, access::scope::Scopes, auth,
-    auth::Auth, auth::Caller, profiles::Style, roles::Rights,
+    access::{
+        approval::Approver,
+        grants::hint::{Allowed, Hint},
+        scope::Scopes,
+    },
+    auth::{self, Auth, Caller},
+    profiles::Style,
+    roles::Rights,
 };
 
 /// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have
@@ -181,8 +187,8 @@ impl Server {
             approver,
             observers,
             seal: Seal::new(&kept.keys),
-            session_ids: SessionIds::new(&kept.keys, startup.http.session_lifetime)?,
-            remembered: Remembered::open(kept.sessions, startup.http.session_lifetime),
+            session_ids: SessionIds::new(&kept.keys, SESSION_LIFETIME)?,
+            remembered: Remembered::open(kept.sessions, SESSION_LIFETIME),
             // The ids change with the key that seals, once.
             caller_ids: CallerIds::with_key(kept.keys.first())?,
             cluster,
@@ -194,10 +200,7 @@ impl Server {
             reread: watch::Sender::new(()),
             tasks: Tasks::new(store, startup.total_tasks, startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
-            encoders: Revision::ALL.map(|revision| {
-                let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
-                Arc::new(Encoder::new(revision, startup.face.info.clone(), tasks, lists))
-            }),
+            encoders: Revision::ALL.map(|revision| Arc::new(Encoder::new(revision, startup.face.info.clone()))),
             file: config.file.clone(),
             config: current,
             startup,
@@ -354,11 +357,7 @@ impl Server {
         if (allowed == Allowed::Never || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
             let Allowed::In(table) = allowed else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
-            tracing::warn!(
-                plugin,
-                "{text}; to allow it, edit {} in {file}",
-                toml_header(&["plugins", plugin, table.as_str()])
-            );
+            tracing::warn!(plugin, "{text}; to allow it, edit {} in {file}", table.header(plugin));
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,7 @@ use super::{
     server::Server,
 };
 use wharf_base::{
-    ledger::{Account, Accounts, Charge, no_room},
+    ledger::{Account, Accounts, Charge, Charged, no_room},
     party::Party,
     principal::{Owner, Principal},
     random_id,
@@ -56,6 +57,8 @@ const GONE: &str = "The client is gone.";
 const MAX_SUBSCRIPTIONS: usize = 1024;
 /// The maximum size of each of `clientInfo` and `capabilities`.
 const MAX_DECLARED_BYTES: usize = 16 << 10;
+/// What the client says to a question.
+type Answered = Charged<Result<Value, RpcError>>;
 /// The memory that a session and a subscription take besides their texts.
 const SESSION_BYTES: usize = 8 << 10;
 const SUBSCRIPTION_BYTES: usize = 256;
@@ -90,7 +93,7 @@ pub struct Session {
     /// Each subscription with what is charged for it.
     subscriptions: Mutex<HashMap<String, Charge>>,
     /// The server's requests that the client has not answered yet.
-    pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
+    pending: Mutex<HashMap<Id, oneshot::Sender<Answered>>>,
     /// A part of the ids of the server's requests. It is another one when the session is made again, so that a late answer to a request of
     /// before is not taken for an answer to another one.
     asks: String,
@@ -402,15 +405,15 @@ impl Session {
         self.pending.lock().contains_key(id)
     }
 
-    /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
-    pub fn take_response(&self, response: Response) {
+    /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped. `charge`: what is charged for it.
+    pub fn take_response(&self, response: Response, charge: Arc<Charge>) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
         let outcome = response.outcome.and_then(|raw| {
             let read = serde_json::from_str(raw.get()).map(|Unambiguous(value)| value);
             read.map_err(|error| RpcError::invalid_params(error.to_string()))
         });
         // The call that waited may have given up.
-        waiting.send(outcome).ok();
+        waiting.send(Charged::new(outcome, charge)).ok();
     }
 
     /// Sends a request to the client, on the stream of the request that needs the answer. The error is a sentence for the
@@ -421,7 +424,7 @@ impl Session {
         method: &str,
         mut params: Option<Value>,
         timeout: Duration,
-    ) -> Result<Value, String> {
+    ) -> Result<Charged<Value>, String> {
         let rest = format!("{}-{}", self.asks, self.next_id.fetch_add(1, Ordering::Relaxed));
         let id = match &self.cluster {
             Some(cluster) => Id::string(&cluster.question_id(&self.id, &rest)),
@@ -445,9 +448,9 @@ impl Session {
             () = self.ended.cancelled() => return Err(GONE.into()),
         };
         drop(open);
-        match answer {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
+        match answer.map(|answer| answer.map(Charged::into_parts)) {
+            Ok(Ok((Ok(value), charge))) => Ok(Charged::new(value, charge)),
+            Ok(Ok((Err(error), _))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
             Ok(Err(_)) => Err(GONE.into()),
             Err(_) => Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs())),
         }
@@ -470,8 +473,7 @@ impl Session {
             }
             let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
             let reply = self.ask(outbox, "roots/list", None, ROOTS_TIMEOUT).await;
-            let listed =
-                reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
+            let listed = reply.and_then(|reply| RootsResult::deserialize(&*reply).map_err(|error| error.to_string()));
             let roots = match listed {
                 Ok(listed) => server.scopes.of_client(&listed.roots, &before, (&server.refusals, party)),
                 Err(problem) => {

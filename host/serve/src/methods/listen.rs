@@ -73,7 +73,7 @@ impl Listener for Subscription {
 pub async fn listen(ctx: &Context, params: params::Listen) -> Result<String, RpcError> {
     let mut filter = params.notifications;
     let owner = ctx.owner();
-    if let Some(ids) = filter.task_ids.take().filter(|_| ctx.encoder.tasks) {
+    if let Some(ids) = filter.task_ids.take() {
         if !ctx.capabilities.tasks {
             return Err(RpcError::missing_tasks("`taskIds` needs the tasks extension"));
         }

@@ -78,9 +78,7 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
 
 /// Returns the method with this name, if the revision has it.
 pub fn find(encoder: &Encoder, name: &str) -> Result<Method, RpcError> {
-    Method::parse(name)
-        .filter(|method| method.is_in(encoder.revision, encoder.tasks))
-        .ok_or_else(|| RpcError::method_not_found(name))
+    Method::parse(name).filter(|method| method.is_in(encoder.revision)).ok_or_else(|| RpcError::method_not_found(name))
 }
 
 /// Returns the message of a panic.

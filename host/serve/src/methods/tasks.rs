@@ -13,6 +13,7 @@ use wharf_protocol::{
 };
 
 use crate::client::{context::Context, news::Question as AskReplica, server::Server, session::PERSON_TIMEOUT};
+use wharf_base::ledger::Charged;
 use wharf_cluster::Unanswered;
 use wharf_plugins::{
     bridge,
@@ -67,7 +68,11 @@ pub async fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcErro
         replies.push((key, Ok(reply)));
     }
     match running {
-        Some(running) => running.reply(replies).await,
+        Some(running) => {
+            let charge = &ctx.arrival.charge;
+            let charged = |reply: Result<Value, String>| reply.map(|reply| Charged::new(reply, Arc::clone(charge)));
+            running.reply(replies.into_iter().map(|(key, reply)| (key, charged(reply)))).await;
+        }
         None => ask_runner(ctx, &record, AskReplica::AnswerTask { id: record.task.id.clone(), replies }).await?,
     }
     Ok(ctx.encoder.empty())
@@ -98,6 +103,9 @@ async fn ask_runner(ctx: &Context, record: &Record, question: AskReplica) -> Res
         // A task of a replica that has stopped has failed, as the next request for it learns.
         Ok(_) | Err(Unanswered::Gone) => Ok(()),
         Err(Unanswered::Silent(silent)) => Err(RpcError::unavailable(format!("{silent}; try again"))),
+        Err(Unanswered::NoRoom(no_room)) => Err(RpcError::unavailable(format!(
+            "another replica of this server runs the task, and this does not fit there: {no_room}; send less"
+        ))),
     }
 }
 
@@ -174,6 +182,10 @@ async fn follow_elsewhere(ctx: &Context, record: &Record) -> Result<(), RpcError
     };
     match Box::pin(ctx.away(asked)).await? {
         Some(reply) => {
+            let (reply, _charge) = match reply.map(Charged::into_parts) {
+                Ok((reply, charge)) => (Ok(reply), Some(charge)),
+                Err(problem) => (Err(problem), None),
+            };
             let replies = vec![(key.clone(), reply)];
             ask_runner(ctx, record, AskReplica::AnswerTask { id: id.clone(), replies }).await
         }
@@ -243,6 +255,6 @@ async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
         // The task was cancelled, so the answer is not needed any more.
         () = running.cancelled.cancelled() => return true,
     };
-    running.reply(vec![(claim.key.clone(), reply)]).await;
+    running.reply([(claim.key.clone(), reply)]).await;
     true
 }

@@ -153,7 +153,7 @@ impl Pipe {
                 Ok(Message::Notification(notification)) => self.notification(&notification, party),
                 Ok(Message::Response(response)) => {
                     if let Some(session) = self.session() {
-                        session.take_response(response);
+                        session.take_response(response, Arc::clone(&charge));
                     }
                 }
                 Err(malformed) => self.refuse(malformed).await,

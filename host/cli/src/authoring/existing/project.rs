@@ -13,6 +13,8 @@ use crate::authoring::{
 
 /// The file whose existence says that the packages are installed.
 pub const READY: &str = ".ready";
+/// The file whose existence says that what builds a plugin in Python is installed.
+const VENV: &str = ".venv/ready";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
@@ -74,14 +76,16 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 }
 
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
-    const NODE_SDK: &str = "node_modules/wharf-sdk/bin/wharf-sdk.js";
+    // Not in node_modules: a dependency of the server could have its name there.
+    const NODE_SDK: &str = "sdk/bin/wharf-sdk.js";
     let server = quoted(recipe.server);
     let (build, setup, needs) = match recipe.language {
         Language::Python => (
             format!("./.venv/bin/python -m wharf_compat build {server}"),
             format!(
-                "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
-                 -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
+                "{{ test -e {VENV} || {{ python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check \
+                 --only-binary :all: -r {BUILD_REQUIREMENTS} && touch {VENV}; }}; }} && \
+                 ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
             ),
             vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
@@ -140,6 +144,7 @@ mod tests {
             let project = Project::open(place.path()).unwrap();
             let setup = project.build.setup.as_ref().unwrap();
             let live = project.build.live.as_ref().map(|live| &live.command);
+            assert!(!setup.command.contains("node_modules"), "no package runs where packages are installed");
             for command in [&project.build.command, &setup.command].into_iter().chain(live) {
                 let script = command.split(" && ").find(|command| command.contains("server.py")).unwrap();
                 let script = format!("set -- {script}; for word; do echo \"$word\"; done");

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::value_names::ValueNames;
 use crate::authoring::existing::server::Server;
-use wharf_config::{config, config::CommandLine, config::Named, config::Positional};
+use wharf_config::config::{self, CommandLine, Named, Positional};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 

@@ -7,7 +7,7 @@ use crate::{
     setup::clients::Client,
 };
 use wharf_base::text;
-use wharf_config::{config, config::Config, config::Origin, config::PluginConfig};
+use wharf_config::config::{self, Config, Origin, PluginConfig};
 use wharf_policy::access::{capability::Access, scope::RootsFrom};
 
 /// Returns one line for each folder and URL that the command line opens.

@@ -2,10 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "looks for the programs that clients would start")]
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -23,15 +20,10 @@ use crate::{
         server::{Server, shell},
     },
 };
-use wharf_base::{guard, paths::FileId, program, text};
+use wharf_base::{guard, paths::FileId, text};
 use wharf_config::config::{self, Positional};
 
-/// How long another wharf binary may take to print its version.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest output of `--version`.
-const MAX_VERSION_BYTES: usize = 80;
-
-pub async fn look() -> Vec<Finding> {
+pub fn look() -> Vec<Finding> {
     let places = match ConfigPaths::here() {
         Ok(places) => places,
         Err(error) => return vec![Finding::wrong("home", format!("{error:#}"), "set HOME to yours")],
@@ -39,12 +31,12 @@ pub async fn look() -> Vec<Finding> {
     let mut findings = Vec::new();
     for client in ALL.iter().filter(|client| client.is_edited()) {
         let Some(path) = client.path(&places) else { continue };
-        findings.extend(config(client, &path).await);
+        findings.extend(config(client, &path));
     }
     findings
 }
 
-async fn config(client: &Client, path: &Path) -> Vec<Finding> {
+fn config(client: &Client, path: &Path) -> Vec<Finding> {
     let about = client.title;
     let file = text::path(path);
     let read = read(path).and_then(|text| text.map(|text| Ok((client.servers(&text)?, text))).transpose());
@@ -58,12 +50,22 @@ async fn config(client: &Client, path: &Path) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for server in servers.iter().filter(|server| server.is_wharf()) {
+        let entry = Entry { client, server, file: &file };
         let problems = match client.fault(&text, &server.name) {
-            Ok(None) => Entry { client, server, file: &file }.problems().await,
+            Ok(None) => entry.problems(),
             Ok(Some(fault)) => vec![fault],
             Err(error) => vec![(format!("{error:#}"), "fix the file".to_owned())],
         };
-        if problems.is_empty() {
+        if problems.is_empty() && !server.is_fetched() && !entry.is_own() {
+            let says = format!(
+                "{file}: `{}`: {} is another file than this wharf; neither its version nor its arguments were checked, because doctor \
+                 starts no program that a config names",
+                server.name, server.command
+            );
+            let version = shell([server.command.as_str(), "--version"].into_iter());
+            let remedy = format!("if you trust it, run `{version}`; to use this wharf, {}", entry.again());
+            findings.push(Finding::note(about, says, remedy));
+        } else if problems.is_empty() {
             findings.push(Finding::fine(about, format!("{file} has wharf as `{}`", server.name)));
         }
         for (says, remedy) in problems {
@@ -82,7 +84,7 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// Returns what is wrong, each with the remedy.
-    async fn problems(&self) -> Vec<(String, String)> {
+    fn problems(&self) -> Vec<(String, String)> {
         let Self { server, file, .. } = self;
         if server.is_one_line() {
             let says = "`command` has the whole command line, and clients look for a program of that name".to_owned();
@@ -104,24 +106,24 @@ impl Entry<'_> {
                 format!("`{}` is not an absolute path, and clients do not have the PATH of your shell", server.command);
             return [(says, again())].into_iter().chain(self.arguments()).collect();
         }
-        let Some(id) = FileId::at(command) else {
-            return [(format!("{} does not exist", server.command), again())]
-                .into_iter()
-                .chain(self.arguments())
-                .collect();
-        };
+        if !command.exists() {
+            let says = format!("{} does not exist", server.command);
+            return [(says, again())].into_iter().chain(self.arguments()).collect();
+        }
         if rustix::fs::access(command, rustix::fs::Access::EXEC_OK).is_err() || command.is_dir() {
             return vec![(format!("{} is not a program that you may run", server.command), again())];
         }
-        let own = std::env::current_exe().ok().and_then(|own| FileId::at(&own));
-        if own == Some(id) {
+        if self.is_own() {
             return self.arguments().into_iter().collect();
         }
-        // A binary that other users may write is not run, not even for its version.
-        if let Err(error) = guard::check_trusted_file(command, "program") {
-            return vec![(format!("{error:#}"), again())];
-        }
-        other(&server.command).await.map(|says| (says, again())).into_iter().collect()
+        let checked = guard::check_trusted_file(command, "program");
+        checked.err().map(|error| (format!("{error:#}"), again())).into_iter().collect()
+    }
+
+    /// Whether the client starts this binary.
+    fn is_own(&self) -> bool {
+        let own = std::env::current_exe().ok().and_then(|own| FileId::at(&own));
+        own.is_some() && own == FileId::at(Path::new(&self.server.command))
     }
 
     /// Returns the command that writes this binary into the config, with the arguments that are there.
@@ -216,18 +218,4 @@ fn is_found(program: &str) -> bool {
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).any(|folder| folder.join(path).is_file())
-}
-
-/// Returns what is wrong with a wharf binary that is not this one.
-async fn other(command: &str) -> Option<String> {
-    let asked = vec![command.to_owned(), "--version".to_owned()];
-    let asked = program::Command::resolve(asked, &|path| Ok(std::path::absolute(path)?));
-    let said = async { program::run(&asked?, b"", MAX_VERSION_BYTES, VERSION_TIMEOUT).await };
-    let said = match said.await {
-        // Further lines say what kind of build it is.
-        Ok(said) => said.trim().lines().next().unwrap_or_default().to_owned(),
-        Err(error) => return Some(format!("`{command} --version` failed: {error:#}")),
-    };
-    let own = format!("wharf {}", env!("CARGO_PKG_VERSION"));
-    (said != own).then(|| format!("{command} is `{}`, and this is `{own}`", text::escaped(&said)))
 }

@@ -1,5 +1,5 @@
-//! `wharf check --machine`: checks how wharf is set up on this machine, and says how to fix each problem. It changes nothing, loads no plugin and
-//! fetches no secret.
+//! `wharf check --machine`: checks how wharf is set up on this machine, and says how to fix each problem. It changes nothing, loads no plugin,
+//! fetches no secret, and starts no program that a client's config names.
 
 use std::{path::Path, process::ExitCode};
 
@@ -17,7 +17,7 @@ mod system;
 pub(super) async fn run(command: Check) -> Result<ExitCode> {
     let (mut findings, config) = config::look(command.config.config.as_deref());
     findings.insert(0, config::binary());
-    findings.extend(clients::look().await);
+    findings.extend(clients::look());
     findings.extend(system::look(Path::new("/proc"), config.as_ref()));
     findings.extend(port::look(config.as_ref()).await);
     let mut wrong = 0;

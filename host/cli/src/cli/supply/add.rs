@@ -9,7 +9,7 @@ use wharf_base::{
     failed::{OrFailed, failed},
     text::{self, clip, escaped},
 };
-use wharf_config::{config, config::parse_hex32, config::reference::SourceReference, config::sources::SignerRule};
+use wharf_config::config::{self, parse_hex32, reference::SourceReference, sources::SignerRule};
 use wharf_policy::access::wants::{parse, want::Wants};
 use wharf_sandbox::Outside;
 use wharf_supply::Supply;

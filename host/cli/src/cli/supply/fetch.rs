@@ -17,9 +17,10 @@ use crate::cli::{load::print, lock_file::LockFile};
 pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;
     let lock = LockFile::open(&file.path)?;
+    let supply = Supply::new(&config);
     let (mut fetched, mut had, mut problems) = (0, 0, Vec::new());
     for (plugin, of) in published(&config, &[])? {
-        match Box::pin(one(&config, &lock, plugin, of)).await {
+        match Box::pin(one(&config, &supply, &lock, plugin, of)).await {
             Ok(true) => fetched += 1,
             Ok(false) => had += 1,
             Err(error) => problems.push(format!("{}: {error:#}", plugin.id)),
@@ -37,16 +38,28 @@ pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Returns whether the component had to be fetched.
-async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &PublishedPlugin) -> Result<bool> {
-    bring(config, plugin, of, &of.version_in(&lock.lock)?.release).await
+async fn one(
+    config: &Config,
+    supply: &Supply<'_>,
+    lock: &LockFile,
+    plugin: &PluginConfig,
+    of: &PublishedPlugin,
+) -> Result<bool> {
+    bring(config, supply, plugin, of, &of.version_in(&lock.lock)?.release).await
 }
 
 /// Brings a locked version into the store, trusted for this plugin. What is there for another plugin counts only if the rules of this one
 /// trust it. Returns whether it had to be fetched.
-pub async fn bring(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<bool> {
+pub async fn bring(
+    config: &Config,
+    supply: &Supply<'_>,
+    plugin: &PluginConfig,
+    of: &PublishedPlugin,
+    release: &Release,
+) -> Result<bool> {
     let store = store(config)?;
     if !store.has(&release.digest)? {
-        fetch_locked(config, plugin, of, release).await?;
+        fetch_locked(config, supply, plugin, of, release).await?;
         return Ok(true);
     }
     match check_stored(&store, plugin, of, release) {
@@ -55,7 +68,7 @@ pub async fn bring(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin,
             Ok(false)
         }
         Err(why) => {
-            let fetched = fetch_locked(config, plugin, of, release).await;
+            let fetched = fetch_locked(config, supply, plugin, of, release).await;
             fetched.with_context(|| {
                 format!("the store has sha256:{}, which is not trusted for {}: {why:#}", release.digest, plugin.id)
             })?;
@@ -65,11 +78,16 @@ pub async fn bring(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin,
 }
 
 /// Fetches exactly the locked component, and checks who signed it.
-async fn fetch_locked(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<()> {
-    let supply = Supply::new(config);
+async fn fetch_locked(
+    config: &Config,
+    supply: &Supply<'_>,
+    plugin: &PluginConfig,
+    of: &PublishedPlugin,
+    release: &Release,
+) -> Result<()> {
     let what = of.reference.to_string();
     let candidate = Box::pin(supply.find_locked(&of.reference, release.manifest)).await?;
-    let mut fetched = download(&supply, candidate, &what, &Policy::of(plugin, of)).await?;
+    let mut fetched = download(supply, candidate, &what, &Policy::of(plugin, of)).await?;
     ensure!(
         fetched.digest == release.digest,
         "{what} has the component sha256:{} now, and sha256:{} is locked; it was published again, so the locked one cannot be fetched any \

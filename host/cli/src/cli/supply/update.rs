@@ -49,10 +49,12 @@ pub async fn run(command: Update) -> Result<ExitCode> {
         to.is_none() && digest.is_none() || ids.len() == 1,
         "--to and --digest are about one plugin; name it: wharf update ID --to VERSION"
     );
+    let supply = Supply::new(&config);
     let mut update = Updating {
         lock: LockFile::open(&file.path)?,
         file,
         config: &config,
+        supply: &supply,
         to,
         digest: digest.as_deref().map(vouched).transpose()?,
         accept_signer,
@@ -79,9 +81,9 @@ pub async fn run(command: Update) -> Result<ExitCode> {
 async fn dry_run(ids: &[String], config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;
     let lock = LockFile::open(&file.path)?;
-    let mut problems = 0;
+    let (supply, mut problems) = (Supply::new(&config), 0);
     for (plugin, of) in published(&config, ids)? {
-        let said = match Box::pin(newer(&config, &lock, of)).await {
+        let said = match Box::pin(newer(&supply, &lock, of)).await {
             Ok(said) => said,
             Err(error) => {
                 problems += 1;
@@ -94,10 +96,9 @@ async fn dry_run(ids: &[String], config: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
+async fn newer(supply: &Supply<'_>, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
     let entry = of.version_in(&lock.lock)?;
     let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
-    let supply = Supply::new(config);
     let candidate = supply.find(&of.reference).await?;
     let id = &of.id;
     let known = candidate.digest();
@@ -126,6 +127,7 @@ async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result
 struct Updating<'a> {
     file: File,
     config: &'a Config,
+    supply: &'a Supply<'a>,
     lock: LockFile,
     /// The version that is asked for explicitly.
     to: Option<String>,
@@ -141,7 +143,7 @@ impl Updating<'_> {
     async fn one(&mut self, plugin: &Arc<PluginConfig>, published: &PublishedPlugin) -> Result<()> {
         let id = &plugin.id;
         let reference = self.reference(published)?;
-        let supply = Supply::new(self.config);
+        let supply = self.supply;
         let candidate = Box::pin(supply.find(&reference)).await?;
         let before = self.lock.lock.source(id).cloned();
         let is_same_place = before.as_ref().is_some_and(|before| before.source == reference.to_string());
@@ -153,7 +155,7 @@ impl Updating<'_> {
         let current = before.as_ref().map(|before| &before.release);
         self.check_higher(candidate.version.as_deref(), current)?;
         let mut policy = Policy::of(plugin, published);
-        let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
+        let fetched = download(supply, candidate, &reference.to_string(), &policy).await?;
         if let Some(before) = current.filter(|_| is_same_place)
             && before.digest == fetched.digest
         {
@@ -399,7 +401,7 @@ pub async fn rollback(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> 
         last.digest
     );
     let store = store(&config)?;
-    Box::pin(bring(&config, plugin, of, &last)).await?;
+    Box::pin(bring(&config, &Supply::new(&config), plugin, of, &last)).await?;
     let seen = Box::pin(look_at(config.clone(), id, store.path(&last.digest))).await?;
     let accepted = lock.lock.accepted(id).cloned();
     shown(id, Some(&entry), &last, accepted.as_ref(), &seen.surface).iter().try_for_each(|line| print(line))?;

@@ -424,7 +424,7 @@ mod tests {
             ("[[case]]\nname='a'\ntool='x'\nprompt='y'", "a case has exactly one of"),
             ("[[case]]\nname='a'\nresource='x:y'\nargs={}", "only a tool and a prompt have `args`"),
             ("[[case]]\nname='a'\nprompt='x'\nargs={n=1}", "the arguments of a prompt are strings"),
-            ("[[case]]\nname='a'\nlist='tool'", "`tool`, expected one of `tools`"),
+            ("[[case]]\nname='a'\nlist='tool'", "`list` is \"tools\", "),
             ("[[case]]\nname='a'\ncomplete={argument='x'}", "`complete` has either"),
             ("[[case]]\nname='a/b'\ntool='x'", "a name has 1 to"),
             ("[[case]]\nname=''\ntool='x'", "a name has 1 to"),
@@ -442,7 +442,7 @@ mod tests {
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'../x'=''}}}", "`../x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'/x'=''}}}", "`/x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={roots=['/w']}", "`/w` is not a folder of `dirs`"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", "unknown variant `maybe`"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", ", not \"maybe\""),
             ("[[case]]\nname='a'\ntool='x'\ngiven={http=[{url='u', body='', json={}}]}", "either `body` or `json`"),
             ("[[case]]\nname='a'\ntool='x'\nafter={absent=['/w/a']}", "`/w/a` is not in a folder"),
             (

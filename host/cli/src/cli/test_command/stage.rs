@@ -27,7 +27,7 @@ use wharf_base::{
     below::{Below, CopyLimits},
     text,
 };
-use wharf_config::{config, config::CommandLine, config::Config};
+use wharf_config::config::{self, CommandLine, Config};
 use wharf_plugins::{
     observe::record::{Action, CallRecord, Observer},
     plugins::status::Status,

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::value::Words;
+use super::{
+    number::Calls,
+    value::{TokenType, Words},
+};
+use wharf_policy::{access::capability::Access, profiles::Style};
 
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     /// The scopes that every request needs.
-    ///
-    /// Default: `[]`
     pub scopes: Vec<String>,
     /// The scopes that a scope includes, such as `{ "files:write" = ["files:read"] }`.
-    ///
-    /// Default: `{}`
     pub includes: BTreeMap<String, Vec<String>>,
     /// The file of API keys, which `wharf keys` writes. With this file, no issuer is needed.
     pub keys_file: Option<String>,
@@ -36,14 +36,11 @@ pub struct Issuer {
     pub algorithms: Option<Vec<String>>,
     /// Values that are accepted in the claim `aud`, in addition to `public_url`. Of Amazon Cognito, whose access tokens have no `aud`: the ids
     /// of clients.
-    ///
-    /// Default: `[]`
     #[serde(default)]
     pub audience: Vec<String>,
     /// The types of tokens that are accepted: `"auto"`, or `"at+jwt"`: only tokens that declare themselves to be access tokens.
-    ///
-    /// Default: `"auto"`
-    pub typ: Option<String>,
+    #[serde(default)]
+    pub typ: TokenType,
     /// The URL of the issuer's keys.
     ///
     /// Default: the one in the issuer's metadata
@@ -84,8 +81,6 @@ pub struct Role {
     /// URIs of resources and templates as clients see them; `*` at the end matches any rest.
     pub resources: Option<Vec<String>>,
     /// Whether callers who lack only the scopes see what the role grants, and learn which scopes to ask for when they use it.
-    ///
-    /// Default: `false`
     #[serde(default)]
     pub step_up: bool,
     /// The folders in which the roots of the role's calls may lie, and the access to them. Without this key, the role does not narrow roots.
@@ -122,8 +117,6 @@ pub struct Condition {
     /// The claim `sub`; needs `issuer`.
     pub subject: Option<String>,
     /// Claims and their values. Numbers and booleans are written as text; the names of claims in an object are joined by dots.
-    ///
-    /// Default: `{}`
     pub claim: BTreeMap<String, String>,
     /// The claim `client_id`, `azp`, `cid` or `appid`, the first that the token has.
     pub client: Option<String>,
@@ -149,9 +142,7 @@ pub struct Profile {
     /// URIs of resources and templates as clients see them; `*` at the end matches any rest.
     pub resources: Option<Vec<String>>,
     /// How the tools are listed: `"full"`, or `"search"`: three tools that find, call and read all others.
-    ///
-    /// Default: `"full"`
-    pub catalog: Option<String>,
+    pub catalog: Style,
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,7 +155,7 @@ pub struct RoleRoots {
     /// The highest access: `"read"` or `"read-write"`.
     ///
     /// Default: `"read-write"`
-    pub access: Option<String>,
+    pub access: Option<Access>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,16 +163,14 @@ pub struct RoleRoots {
 #[serde(deny_unknown_fields, default)]
 pub struct RoleLimits {
     /// The maximum number of calls in a minute, as a token bucket.
-    pub calls_per_minute: Option<u32>,
+    pub calls_per_minute: Option<Calls>,
     /// The maximum number of calls in each hour of UTC.
-    pub calls_per_hour: Option<u32>,
+    pub calls_per_hour: Option<Calls>,
     /// The maximum number of calls in each day of UTC.
-    pub calls_per_day: Option<u32>,
+    pub calls_per_day: Option<Calls>,
     /// The maximum number of calls at once.
-    pub concurrency: Option<u32>,
+    pub concurrency: Option<Calls>,
     /// Further limits, for parts of what the role grants.
-    ///
-    /// Default: `[]`
     pub of: Vec<LimitsOf>,
 }
 
@@ -199,11 +188,11 @@ pub struct LimitsOf {
     /// URIs of resources and templates as clients see them; `*` at the end matches any rest.
     pub resources: Option<Vec<String>>,
     /// The maximum number of calls in a minute, as a token bucket.
-    pub calls_per_minute: Option<u32>,
+    pub calls_per_minute: Option<Calls>,
     /// The maximum number of calls in each hour of UTC.
-    pub calls_per_hour: Option<u32>,
+    pub calls_per_hour: Option<Calls>,
     /// The maximum number of calls in each day of UTC.
-    pub calls_per_day: Option<u32>,
+    pub calls_per_day: Option<Calls>,
     /// The maximum number of calls at once.
-    pub concurrency: Option<u32>,
+    pub concurrency: Option<Calls>,
 }

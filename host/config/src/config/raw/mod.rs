@@ -1,7 +1,7 @@
 //! The config file as it is written. Unknown keys are errors that name the line and the most similar known key.
 //!
-//! The doc comments are the reference of all keys: docs/wharf.schema.json and docs/config.md are generated from them (`schema`). The last
-//! paragraph of a comment may be the key's default, `Default: …`.
+//! The doc comments are the reference of all keys: docs/wharf.schema.json and docs/config.md are generated from them (`schema`). Defaults and
+//! bounds come from the types. A default that depends on something is the last paragraph of a comment, `Default: …`.
 
 use serde::Deserialize;
 
@@ -10,6 +10,7 @@ use wharf_egress::secrets;
 
 mod callers;
 mod limits;
+mod number;
 mod outside;
 mod plugin;
 mod server;
@@ -18,10 +19,14 @@ mod value;
 pub use self::{
     callers::{Auth, Condition, Introspection, Issuer, LimitsOf, Profile, Role, RoleLimits, RoleRoots, When},
     limits::{Limits, PluginLimits},
+    number::{Calls, Number, Unit},
     outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
-    server::{Admin, Cluster, Http, Icon, Protocol, Server, Tls},
-    value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
+    server::{Admin, Cluster, Http, Protocol, Server, Tls},
+    value::{
+        Arguments, Certificates, ClientCertificates, Command, FromEnv, FromSecret, InFileOrder, Instances, OnFailure,
+        Remember, Surface, TokenType, Value, Words,
+    },
 };
 
 /// The config of wharf. Paths are relative to the config file. wharf reads the file again when it changes, and on SIGHUP.
@@ -46,7 +51,7 @@ pub struct Config {
     pub cluster: Option<Cluster>,
     /// The folders that clients may open for plugins (client roots): docs/permissions.md.
     pub roots: Roots,
-    /// Limits for all plugins together, and defaults for the limits of each plugin: docs/limits.md.
+    /// Limits for all plugins together, and of each plugin: docs/limits.md.
     pub limits: Limits,
     /// Outgoing HTTP requests of plugins, and of wharf itself to identity providers and collectors: docs/permissions.md#http.
     pub egress: Egress,
@@ -88,7 +93,7 @@ mod tests {
         for (text, expected) in [
             ("plugin_dri = 'x'", "1: unknown key `plugin_dri`; did you mean `plugin_dir`?"),
             ("\n\n[http]\nlisten = 7", "4: expected a string"),
-            ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
+            ("[http]\ndrains = 1", "2: unknown key `drains`; did you mean `drain_s`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
                 "3: unknown key `frobnicate`; there are: path, builtin, source, signer, sha256, surface, prefix, adapter, endpoint, command, tools, prompts, instances, instructions, confirm, config, limits, grants",

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::value::{FromEnv, InFileOrder, Value};
+use super::{
+    number::{Count, Mib, Millis},
+    value::{Arguments, Certificates, FromEnv, InFileOrder, OnFailure, Value},
+};
+use wharf_policy::access::scope::RootsFrom;
 
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -15,14 +19,12 @@ pub struct Roots {
     /// Default: over stdio, the home directory; over HTTP, none
     pub within: Option<Vec<String>>,
     /// Folders that are open as roots for all clients; `--root` adds to them.
-    ///
-    /// Default: `[]`
     pub fixed: Vec<String>,
     /// Whose roots are used: `"client"`: those of the client, or the fixed ones if no client root is usable; `"operator"`: the fixed ones
     /// only; `"both"`.
     ///
     /// Default: `"client"`; with `--root`, `"both"`
-    pub from: Option<String>,
+    pub from: Option<RootsFrom>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -30,12 +32,8 @@ pub struct Roots {
 #[serde(deny_unknown_fields, default)]
 pub struct Egress {
     /// The certificates that are trusted: `"system"`, or `"built-in"`: those of Mozilla.
-    ///
-    /// Default: `"system"`
-    pub roots: Option<String>,
+    pub roots: Certificates,
     /// Files with further certificates that are trusted, in PEM.
-    ///
-    /// Default: `[]`
     pub ca: Vec<String>,
     /// The URL of an HTTP proxy, or `{ env = "HTTPS_PROXY" }`. A proxy is only used if it is named here. wharf's own requests to this machine
     /// do not go through it.
@@ -117,51 +115,38 @@ pub struct Audit {
     /// The file of the log, in a folder of its own, such as `audit/audit.jsonl`. Only one process may write it.
     pub file: String,
     /// What is recorded of arguments: `"digest"`: which arguments are equal; `"redacted"`: also their structure; `"full"`: everything.
-    ///
-    /// Default: `"digest"`
-    pub arguments: Option<String>,
+    #[serde(default)]
+    pub arguments: Arguments,
     /// What happens while the log cannot be written: `"refuse"`: calls are refused; `"continue"`: they run without a record.
-    ///
-    /// Default: `"refuse"`
-    pub on_failure: Option<String>,
+    #[serde(default)]
+    pub on_failure: OnFailure,
     /// A file is rotated before it grows beyond this size.
-    ///
-    /// Default: `64`
-    pub rotate_mib: Option<usize>,
+    #[serde(default)]
+    pub rotate_mib: Mib<64>,
     /// The number of old files that are kept. The newest is `audit.jsonl.1`.
-    ///
-    /// Default: `8`
-    pub keep: Option<usize>,
+    #[serde(default)]
+    pub keep: Count<8, 10_000>,
 }
 
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    /// The base URL of the collector, such as `http://127.0.0.1:4318`. wharf adds `/v1/traces` and `/v1/metrics`.
+    /// The base URL of the collector, such as `http://127.0.0.1:4318`, for OTLP as protobuf over HTTP. wharf adds `/v1/traces` and `/v1/metrics`.
     pub otlp: String,
-    /// The protocol; there is only one.
-    ///
-    /// Default: `"http/protobuf"`
-    pub protocol: Option<String>,
     /// The fraction of calls that are traced, from 0 to 1.
     ///
     /// Default: `0.01`
     pub sample: Option<f64>,
     /// Whether the client decides if a request that belongs to its trace is traced.
-    ///
-    /// Default: `false`
     #[serde(default)]
     pub trust_parent: bool,
     /// Whether HTTP requests of plugins propagate the trace.
-    ///
-    /// Default: `false`
     #[serde(default)]
     pub propagate: bool,
     /// How often metrics are sent; 0 = never.
-    ///
-    /// Default: `60000`
-    pub metrics_ms: Option<u64>,
+    #[serde(default)]
+    pub metrics_ms: Millis<60_000, 0>,
     /// The name of this server, `service.name`.
     ///
     /// Default: `"wharf"`

@@ -13,7 +13,7 @@ use serde::{
 use super::{
     limits::PluginLimits,
     outside::Signer,
-    value::{Command, InFileOrder},
+    value::{Command, InFileOrder, Instances, Remember, Surface},
 };
 use wharf_policy::access::grants;
 
@@ -26,9 +26,7 @@ pub struct Approvals {
     /// Default: `"client"`
     pub ask: Option<Asker>,
     /// The longest validity that a person can choose for an approval: `"never"` (one call), `"session"` or `"always"`.
-    ///
-    /// Default: `"session"`
-    pub remember: Option<String>,
+    pub remember: Remember,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -65,7 +63,7 @@ pub struct Plugin {
     /// `"pinned"`: the plugin is served only with the names, descriptions, schemas, instructions and wants that `wharf.lock` in the
     /// folder of the config has accepted, so that a new version cannot tell models anything else (docs/permissions.md). Plugins with `source`
     /// are always pinned.
-    pub surface: Option<String>,
+    pub surface: Option<Surface>,
     /// The text before the names of tools and prompts that do not begin with it already; `""` publishes all names unchanged.
     ///
     /// Default: the id and `_`
@@ -80,8 +78,6 @@ pub struct Plugin {
     /// Default: `"/mcp"`
     pub endpoint: Option<String>,
     /// Whether a command has a tool `run` that takes any arguments.
-    ///
-    /// Default: `false`
     #[serde(default)]
     pub command: bool,
     /// The tools that are published: a list of the plugin's own names, with `*` at the end only; or, for a component that was not made for
@@ -93,15 +89,13 @@ pub struct Plugin {
     /// same client, one after the other. For the built-in plugin `sequentialthinking`, the default is `"reused"`.
     ///
     /// Default: `"fresh"`
-    pub instances: Option<String>,
+    pub instances: Option<Instances>,
     /// A text for the model, instead of the plugin's own instructions; at most 2 KiB; `""` = none.
     pub instructions: Option<String>,
     /// The calls that a person has to approve: `"writes"`: those that could change something; `"all"`; `"destructive"`; or names of tools,
     /// such as `["write_*"]`. Without this key, none.
     pub confirm: Option<Confirm>,
     /// The plugin's own config, which is passed to it. `{ env = "NAME" }` in it is replaced by the value of the environment variable.
-    ///
-    /// Default: `{}`
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub config: toml::Table,

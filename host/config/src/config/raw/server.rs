@@ -2,7 +2,13 @@
 
 use serde::Deserialize;
 
+use super::{
+    number::{Count, Mib, Millis, NONE, Seconds},
+    value::ClientCertificates,
+};
+use crate::config::defaults;
 use wharf_egress::secrets::RawSecret;
+use wharf_policy::profiles::Style;
 
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -20,32 +26,9 @@ pub struct Server {
     pub description: Option<String>,
     /// A text for the model, about all tools together. The instructions of the plugins follow it; together they have at most 8 KiB.
     pub instructions: Option<String>,
-    /// The URL of a page about this server.
-    pub website: Option<String>,
-    /// Icons of this server.
-    ///
-    /// Default: `[]`
-    pub icons: Vec<Icon>,
     /// How tools are listed for clients that name no profile: `"full"`, or `"search"`: three tools that find, call and read all others
     /// (docs/catalogs.md).
-    ///
-    /// Default: `"full"`
-    pub catalog: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Icon {
-    /// A URL that begins with `https://` or `data:image/`.
-    pub src: String,
-    /// The media type, such as `image/png`.
-    pub mime_type: Option<String>,
-    /// The sizes that the icon is made for, such as `48x48`, or `any`.
-    ///
-    /// Default: `[]`
-    #[serde(default)]
-    pub sizes: Vec<String>,
+    pub catalog: Style,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -62,66 +45,36 @@ pub struct Http {
     pub socket_mode: Option<u32>,
     /// The URL that clients use. `[auth]` needs it, and clients may send its host in `Host`.
     pub public_url: Option<String>,
-    /// The environment variable with the bearer token of clients. Beyond loopback, a token or `[auth]` is required.
-    pub token_env: Option<String>,
-    /// The secret in `[secrets]` that is the bearer token of clients, instead of `token_env`.
-    pub token_secret: Option<String>,
+    /// The bearer token of clients, such as `{ env = "WHARF_TOKEN" }`. It cannot come from a command. Beyond loopback, a token or `[auth]` is
+    /// required.
+    pub token: Option<RawSecret>,
     /// Host names that clients may use in addition to `localhost`, such as `wharf.example`.
-    ///
-    /// Default: `[]`
     pub allowed_hosts: Vec<String>,
     /// The origins of web pages that may connect, such as `https://app.example`.
-    ///
-    /// Default: `[]`
     pub allowed_origins: Vec<String>,
     /// The maximum number of connections at once. There are fewer if files or memory are limited.
-    ///
-    /// Default: `4096`
-    pub connections: Option<usize>,
-    /// The maximum number of connections from one address, except from `trusted_proxies`, which may have all.
-    ///
-    /// Default: at most three quarters of `connections`, and fewer when others are connected
-    pub connections_per_address: Option<usize>,
+    pub connections: Count<{ defaults::CONNECTIONS }, 1_000_000>,
     /// The addresses and networks of proxies whose `X-Forwarded-For` is believed, such as `10.0.64.0/28`. For limits and logs, the address of a
-    /// client is then the last one in it that is not such a proxy.
-    ///
-    /// Default: `[]`
+    /// client is then the last one in it that is not such a proxy. Each may have all connections; any other address gets three quarters.
     pub trusted_proxies: Vec<String>,
     /// The maximum number of sessions, of which one client gets at most three quarters.
-    ///
-    /// Default: `1024`
-    pub sessions: Option<usize>,
+    pub sessions: Count<1024, 1_000_000>,
     /// How long a session stays in memory without a request and without an open stream. Its next request makes it again.
-    ///
-    /// Default: `3600000`
-    pub session_idle_ms: Option<u64>,
-    /// How long the id of a session can be used to make the session again, after a restart or when it has left memory, from 60 to 7776000
-    /// seconds (90 days).
-    ///
-    /// Default: `604800`, 7 days
-    pub session_lifetime_s: Option<u64>,
+    pub session_idle_ms: Millis<3_600_000>,
     /// The maximum number of open streams for changes, of which one client gets at most three quarters.
-    ///
-    /// Default: `1024`
-    pub listens: Option<usize>,
+    pub listens: Count<1024, 1_000_000>,
     /// The maximum number of requests at once, of which one client gets at most three quarters. Further requests are answered with 503.
     ///
     /// Default: `256`, or 64 for each core, up to 4096
-    pub in_flight: Option<usize>,
+    pub in_flight: Option<Count<NONE, 100_000>>,
     /// After how long event streams of 2025-11-25 are closed, so that their clients reconnect for the rest; 0 = never.
-    ///
-    /// Default: `0`
-    pub poll_after_ms: Option<u64>,
+    pub poll_after_ms: Millis<0, 0>,
     /// The file of the access log, with a line for each request, or `"stderr"`. Without this key, there is no access log.
     pub access_log: Option<String>,
-    /// How long requests under way may take after shutdown begins, from 0 to 600 seconds.
-    ///
-    /// Default: `30`
-    pub drain_s: Option<u64>,
-    /// How long `/readyz` announces the shutdown before it begins, from 0 to 600 seconds.
-    ///
-    /// Default: `0`
-    pub drain_delay_s: Option<u64>,
+    /// How long requests under way may take after shutdown begins, in seconds.
+    pub drain_s: Seconds<30, 600>,
+    /// How long `/readyz` announces the shutdown before it begins, in seconds.
+    pub drain_delay_s: Seconds<0, 600>,
     /// HTTPS. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
     pub tls: Option<Tls>,
 }
@@ -140,7 +93,7 @@ pub struct Tls {
     /// Whether clients need a certificate: `"required"` or `"optional"`.
     ///
     /// Default: `"required"`
-    pub client_cert: Option<String>,
+    pub client_cert: Option<ClientCertificates>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -152,47 +105,31 @@ pub struct Admin {
     /// Default: `"127.0.0.1:9464"`
     pub listen: Option<String>,
     /// Host names that clients may use in addition to those of this machine, such as `wharf.internal`.
-    ///
-    /// Default: `[]`
     pub allowed_hosts: Vec<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Protocol {
     /// Whether 2026-07-28 is served, which has no handshake. Without it, clients that know both fall back to the handshake.
-    ///
-    /// Default: `true`
-    pub modern: Option<bool>,
+    pub modern: bool,
     /// Whether the revisions with a handshake are served, 2024-11-05 to 2025-11-25.
-    ///
-    /// Default: `true`
-    pub legacy: Option<bool>,
+    pub legacy: bool,
     /// Whether HTTP+SSE of 2024-11-05 is served, at `/sse`.
-    ///
-    /// Default: `false`
-    pub sse: Option<bool>,
-    /// The extensions that are served. `"tasks"`: background calls, in both their forms.
-    ///
-    /// Default: `["tasks"]`
-    pub extensions: Option<Vec<String>>,
+    pub sse: bool,
     /// The keys, of 64 hexadecimal digits each, that seal what clients carry: the ids of sessions and the state of requests. The first one
     /// seals, all of them open: docs/operations.md#keys. Several wharf processes behind one address have the same keys. Without this key,
     /// `wharf serve` makes one and keeps it in its state folder, and other processes use a random one.
     ///
     /// Default: `[]`
     pub state_keys: Vec<RawSecret>,
-    /// The environment variable with such a key, instead of `state_keys`, where there is only one.
-    pub state_key_env: Option<String>,
-    /// How long clients of 2026-07-28 may cache lists.
-    ///
-    /// Default: `0`
-    pub list_ttl_ms: Option<u64>,
-    /// Who may cache lists: `"private"`, or `"public"`: shared caches may return them to other clients.
-    ///
-    /// Default: `"private"`
-    pub list_scope: Option<String>,
+}
+
+impl Default for Protocol {
+    fn default() -> Self {
+        Self { modern: true, legacy: true, sse: false, state_keys: Vec::new() }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -217,16 +154,9 @@ pub struct Cluster {
     pub prefix: Option<String>,
     /// How much clients may make replicas store in Redis, in MiB, until it expires: sessions, tasks and approvals. Each client may hold as
     /// much of it as it leaves free. Redis needs twice as much (`maxmemory`).
-    ///
-    /// Default: 32
-    pub memory_mib: Option<usize>,
+    pub memory_mib: Mib<32>,
     /// The name of this replica in the audit log, in metrics, and in the ids of requests.
     ///
     /// Default: the name of this machine
     pub name: Option<String>,
-    /// What happens to limits on calls while Redis does not answer: `"divide"`, each replica allows its share, or `"refuse"`, calls with a
-    /// limit are refused.
-    ///
-    /// Default: `"divide"`
-    pub limits_without_redis: Option<String>,
 }

@@ -16,21 +16,28 @@ are errors.
 /// The beginning of the paragraph of a description that is the key's default.
 const DEFAULT: &str = "\n\nDefault: ";
 
-/// Returns the default in a description.
-pub fn default_of(description: &str) -> Option<&str> {
-    description.split_once(DEFAULT).map(|(_, default)| default)
+/// Returns the default of a key: in the words of its description, or else as its type says it.
+pub fn default_of(key: &Value) -> Option<String> {
+    let in_words = key["description"].as_str().and_then(|text| text.split_once(DEFAULT));
+    in_words.map(|(_, default)| default.to_owned()).or_else(|| key.get("default").map(|value| format!("`{value}`")))
 }
 
 /// Returns the reference as Markdown.
 pub fn of(schema: &Value) -> String {
     let mut text = INTRODUCTION.to_owned();
     let (tables, keys): (Vec<_>, Vec<_>) = properties(schema).partition(|(_, key)| !tables(key).is_empty());
-    section(&mut text, "Keys before the first table", "", schema, keys);
+    let mut all = Vec::new();
     for (name, table) in tables {
         let intro = table["description"].as_str().unwrap_or_default();
-        for found in self::tables(table) {
-            write_table(&mut text, name, intro, &found);
-        }
+        self::tables(table).into_iter().for_each(|found| add(&mut all, name, intro, found));
+    }
+    section(&mut text, "Keys before the first table", "", schema, keys, |_| None);
+    for one in all.iter().filter(|one| described(&all, one).is_none()) {
+        let below = |key: &str| {
+            let path = format!("{}.{key}", one.path);
+            described(&all, all.iter().find(|below| below.path == path)?)
+        };
+        section(&mut text, &one.header(), one.intro, one.schema, properties(one.schema).collect(), below);
     }
     text
 }
@@ -44,20 +51,47 @@ struct Table<'a> {
     schema: &'a Value,
 }
 
-/// Writes a table, and below it the tables of its keys.
-fn write_table(text: &mut String, key: &str, intro: &str, table: &Table) {
-    let suffix = if key == "plugins" { ".<id>" } else { table.suffix };
-    let path = format!("{key}{suffix}");
-    let header = if table.listed { format!("`[[{path}]]`") } else { format!("`[{path}]`") };
-    section(text, &header, intro, table.schema, properties(table.schema).collect());
-    for (name, below) in properties(table.schema) {
-        for found in tables(below) {
-            write_table(text, &format!("{path}.{name}"), "", &found);
-        }
+/// A table of the config.
+struct Place<'a> {
+    path: String,
+    listed: bool,
+    intro: &'a str,
+    schema: &'a Value,
+}
+
+impl Place<'_> {
+    fn header(&self) -> String {
+        let path = &self.path;
+        if self.listed { format!("`[[{path}]]`") } else { format!("`[{path}]`") }
     }
 }
 
-fn section(text: &mut String, header: &str, intro: &str, table: &Value, keys: Vec<(&str, &Value)>) {
+/// Adds a table, and after it the tables of its keys.
+fn add<'a>(all: &mut Vec<Place<'a>>, key: &str, intro: &'a str, table: Table<'a>) {
+    let Table { suffix, listed, schema } = table;
+    let path = format!("{key}{}", if key == "plugins" { ".<id>" } else { suffix });
+    all.push(Place { path: path.clone(), listed, intro, schema });
+    for (name, below) in properties(schema) {
+        tables(below).into_iter().for_each(|found| add(all, &format!("{path}.{name}"), "", found));
+    }
+}
+
+/// The table that has the same keys, and describes those of this one: one with an introduction, or else with a shorter name.
+fn described<'a>(all: &'a [Place<'a>], one: &Place) -> Option<&'a Place<'a>> {
+    let rank = |place: &Place| (place.intro.is_empty(), place.path.len());
+    let is_same = |other: &&Place| other.schema["properties"] == one.schema["properties"];
+    all.iter().filter(is_same).find(|other| rank(other) < rank(one))
+}
+
+/// Writes a table. `below`: the table that describes the keys of the one that a key has, if that is not done here.
+fn section<'a>(
+    text: &mut String,
+    header: &str,
+    intro: &str,
+    table: &Value,
+    keys: Vec<(&str, &Value)>,
+    below: impl Fn(&str) -> Option<&'a Place<'a>>,
+) {
     let required = |name: &str| table["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let _ = write!(text, "\n## {header}\n\n");
     if !intro.is_empty() {
@@ -66,9 +100,13 @@ fn section(text: &mut String, header: &str, intro: &str, table: &Value, keys: Ve
     text.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
     for (name, key) in keys {
         let description = key["description"].as_str().unwrap_or_default();
-        let (meaning, default) = description.split_once(DEFAULT).unwrap_or((description, ""));
-        let default = if required(name) { "required" } else { default };
-        let cells = [kind(key), default.to_owned(), linked(meaning)].map(|cell| cell.replace('|', "\\|"));
+        let (meaning, _) = description.split_once(DEFAULT).unwrap_or((description, ""));
+        let mut meaning = linked(meaning);
+        if let Some(same) = below(name) {
+            let _ = write!(meaning, " Its keys are those of {}.", same.header());
+        }
+        let default = if required(name) { "required".to_owned() } else { default_of(key).unwrap_or_default() };
+        let cells = [kind(key), default, meaning].map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | ").replace("\n\n", " "));
     }
 }
@@ -124,6 +162,9 @@ fn kind(schema: &Value) -> String {
             },
             _ => "table".to_owned(),
         },
+        Some("integer") if schema.get("maximum").is_some() => {
+            format!("integer from {} to {}", schema["minimum"], schema["maximum"])
+        }
         Some(other) => other.to_owned(),
         None => "any value".to_owned(),
     }

@@ -25,18 +25,21 @@ pub enum Allowed {
     In(Table),
 }
 
-/// A table of a plugin in the config file.
+/// A table of the config file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
+    /// Of one plugin.
     Grants,
+    /// Of all plugins.
     Limits,
 }
 
 impl Table {
-    pub fn as_str(self) -> &'static str {
+    /// The header of the table, for a plugin with this id.
+    pub fn header(self, id: &str) -> String {
         match self {
-            Self::Grants => "grants",
-            Self::Limits => "limits",
+            Self::Grants => toml_header(&["plugins", id, "grants"]),
+            Self::Limits => toml_header(&["limits"]),
         }
     }
 }
@@ -73,7 +76,7 @@ pub fn for_client(denials: &[Denial], id: &str, by: By, clear: fn(&str) -> Strin
 
 /// Returns what the operator types to allow what was refused.
 fn way(denial: &Denial, id: &str, by: By, clear: fn(&str) -> String) -> Option<String> {
-    let table = |table: Table| toml_header(&["plugins", id, table.as_str()]);
+    let table = |table: Table| table.header(id);
     match (denial, by) {
         // The reasons differ from call to call: `CallRoots::explained` tells them.
         (Denial::NoDirectory { .. }, _) => None,
@@ -128,11 +131,7 @@ mod tests {
                 By::Config,
                 "with `private = true` on the rule of `http` for https://a.example in [plugins.p.grants].",
             ),
-            (
-                http("GET", HttpRefusal::Limit("http_requests")),
-                By::Config,
-                "with `http_requests` in [plugins.p.limits].",
-            ),
+            (http("GET", HttpRefusal::Limit("http_requests")), By::Config, "with `http_requests` in [limits]."),
         ] {
             let said = for_client(&[denial.clone(), denial.clone()], "p", by, str::to_owned);
             assert!(said.starts_with("The operator of this server can allow this with "), "{said}");

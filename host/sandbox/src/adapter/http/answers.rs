@@ -19,9 +19,11 @@ use crate::{
             Body, Content, Context, Failure, FailureKind, Message, PromptResult, ResourceContents, Role, ToolResult,
         },
     },
-    json::{NotParsed, Parsed, Room},
-    operation::{
-        CallError, CallTool, Complete, GetPrompt, Outcome, PromptAnswer, ReadAnswer, ReadResource, ToolAnswer,
+    contract::{
+        json::{NotParsed, Parsed, Room},
+        operation::{
+            CallError, CallTool, Complete, GetPrompt, Outcome, PromptAnswer, ReadAnswer, ReadResource, ToolAnswer,
+        },
     },
 };
 

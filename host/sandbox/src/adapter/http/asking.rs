@@ -14,8 +14,10 @@ use super::{
 };
 use crate::{
     bindings::model::{Answer, Context, Form, Question, Round, Url},
-    json::{Parsed, Room},
-    operation::{CallError, MAX_QUESTIONS},
+    contract::{
+        json::{Parsed, Room},
+        operation::{CallError, MAX_QUESTIONS},
+    },
 };
 
 /// What is carried from one round to the next: MCP sends only the answers to the latest questions, so their keys are carried too.
@@ -129,6 +131,7 @@ fn question(room: &Room, asked: &Asked<'_>) -> Result<Question, CallError> {
 
 /// Adds the answers to the questions of the last round, and the state that belongs to them.
 pub(super) fn answered<'a>(outgoing: Outgoing<'a>, context: &Context) -> Outgoing<'a> {
+    // Past the door: wharf has written this, and the client's message that brings it is charged.
     let carried: Option<Carried> = context.state.as_deref().and_then(|state| serde_json::from_slice(state).ok());
     let is_new = |key: &String| carried.as_ref().is_none_or(|carried| carried.keys.contains(key));
     let answers = context.answers.iter().filter(|(key, _)| is_new(key));
@@ -145,7 +148,7 @@ pub(super) fn answered<'a>(outgoing: Outgoing<'a>, context: &Context) -> Outgoin
 
 /// Returns an answer as MCP writes it.
 fn written(answer: &Answer) -> Value {
-    // Both texts are JSON that was checked when it arrived.
+    // Past the door: both texts are JSON that was checked when it arrived in a client's message, which is charged.
     let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     match answer {
         Answer::Accepted(content) => json!({ "action": "accept", "content": parsed(content) }),

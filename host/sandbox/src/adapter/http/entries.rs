@@ -18,8 +18,10 @@ use crate::{
         ClientCapabilities, Hints, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, TaskSupport, Tool,
         ToolDetails,
     },
-    json::{Parsed, Room},
-    operation::{CallError, Listing},
+    contract::{
+        json::{Parsed, Room},
+        operation::{CallError, Listing},
+    },
 };
 use wharf_scope::MAX_INSTRUCTIONS_BYTES;
 

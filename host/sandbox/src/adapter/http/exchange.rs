@@ -20,8 +20,8 @@ use wasmtime_wasi_http::{
 
 use super::reader::{Reader, Told, wrong};
 use crate::{
-    operation::{CallError, call_error},
-    store::State,
+    contract::operation::{CallError, call_error},
+    wasi::store::State,
 };
 
 /// How long a component may still run after it has answered a request. What it does then does not change the answer.

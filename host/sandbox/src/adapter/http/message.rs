@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     bindings::model::Level,
-    json::{Parsed, Room},
+    contract::json::{Parsed, Room},
 };
 
 /// The code of JSON-RPC for a method that does not exist.

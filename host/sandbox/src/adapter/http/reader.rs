@@ -16,12 +16,13 @@ use super::{
 };
 use crate::{
     bindings::model::Kind,
-    json::{NotParsed, Parsed, Room},
-    limits::TRANSFER_SLACK_BYTES,
-    operation::CallError,
-    told,
-    traffic::Traffic,
-    voice::Voice,
+    bounds::limits::TRANSFER_SLACK_BYTES,
+    contract::{
+        json::{NotParsed, Parsed, Room},
+        operation::CallError,
+        told,
+    },
+    wasi::{traffic::Traffic, voice::Voice},
 };
 use wharf_base::accounts::{Account, Charge};
 

@@ -14,8 +14,10 @@ use wharf_base::json_size::MAX_SCHEMA_BYTES;
 
 use crate::{
     bindings::model::{ClientCapabilities, Context, Reports},
-    json::{NotParsed, Room},
-    operation::CallError,
+    contract::{
+        json::{NotParsed, Room},
+        operation::CallError,
+    },
 };
 
 /// The revision in which each request describes itself.
@@ -183,6 +185,7 @@ pub(super) fn repeated(outgoing: &Outgoing<'_>, mirrored: &[Mirrored]) -> Header
         return headers;
     }
     let arguments = outgoing.params.iter().find_map(|(name, param)| match param {
+        // Past the door: the client's message is charged.
         Param::Raw(json) if *name == "arguments" => serde_json::from_str::<Value>(json).ok(),
         _ => None,
     });

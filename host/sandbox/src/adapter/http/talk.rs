@@ -20,9 +20,11 @@ use super::{
     request::{GREETED, Outgoing, Param, SELF_DESCRIBING, client_info, post, repeated},
 };
 use crate::{
-    json::{Parsed, Room},
-    operation::CallError,
-    store::State,
+    contract::{
+        json::{Parsed, Room},
+        operation::CallError,
+    },
+    wasi::store::State,
 };
 use wharf_base::accounts::Account;
 

@@ -52,9 +52,7 @@ pub async fn begin(
     terms: Terms,
     work: impl FnOnce(Context) -> Work,
 ) -> Result<CallResult, RpcError> {
-    let Some(limits) = served.config.tasks else {
-        return Err(ctx.server.incident("a task was begun for a plugin without tasks"));
-    };
+    let limits = served.config.tasks;
     let tasks = &ctx.server.tasks;
     let running = tasks.start(random_id::id()?);
     let mut work = work(ctx.for_task(&running));
@@ -97,10 +95,10 @@ pub async fn begin(
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
     let purpose = terms.purpose;
     let replica = ctx.server.cluster.as_ref().map(|cluster| cluster.address().into());
-    let owner = ctx.owner().key();
-    let record = |number| Record { number, task, owner, replica, purpose, questions: Vec::new(), outcome: None };
+    let (owner, party) = (ctx.owner().key(), ctx.party());
+    let record = |number| Record { number, task, owner, party, replica, purpose, questions: Vec::new(), outcome: None };
     let session = ctx.session.as_ref().map(|session| session.ended.clone());
-    tasks.insert(&running, (ctx.party(), session.clone()), record, paid).await?;
+    tasks.insert(&running, session.clone(), record, paid).await?;
     let work = match done {
         Some(answered) => Box::pin(std::future::ready(answered)),
         None => work,

@@ -23,7 +23,10 @@ use wharf_base::{
     session_id::now,
     text::{hex, toml_header},
 };
-use wharf_config::config::approvals::{Asker, Confirm, Remember, Which};
+use wharf_config::config::{
+    SESSION_LIFETIME,
+    approvals::{Asker, Confirm, Remember, Which},
+};
 use wharf_plugins::{
     approvals::{
         answer::{self, KEY},
@@ -317,7 +320,7 @@ impl Gate<'_> {
     async fn remember_for_session(&self) -> bool {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name()) {
-            let lives = server.startup.http.session_lifetime;
+            let lives = SESSION_LIFETIME;
             let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
             // If it cannot be stored, the person is asked again at other replicas.
             cluster.put(&name, &until, lives, (ctx.party(), 0)).await.ok();

@@ -14,7 +14,6 @@ use wharf_base::{
     text::hex,
 };
 use wharf_cluster::{Cluster, Counted, Limit};
-use wharf_config::config::cluster::LimitsAlone;
 
 /// Why a call was not counted.
 pub enum NotCounted<'q> {
@@ -90,7 +89,6 @@ async fn over_all<'q>(
             let (most, after) = (most.unwrap_or(NonZeroU32::MIN), Duration::from_millis(after_ms));
             Err(NotCounted::Spent(quota, Spent { most, span, after }))
         }
-        Err(_) if cluster.limits_alone == LimitsAlone::Refuse => Err(NotCounted::Silent),
         Err(_) => {
             let shares: Vec<(Quota, Option<&Principal>)> =
                 quotas.iter().map(|(quota, caller)| (share(quota, cluster.replicas()), *caller)).collect();

@@ -1,5 +1,7 @@
 //! The rounds of one request to a plugin that may ask questions: pass the gates, run, ask, and run again with the answers.
 
+use std::sync::Arc;
+
 use wharf_protocol::{Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
     MAX_QUESTIONS, Operation, Outcome,
@@ -14,11 +16,11 @@ use super::{
     run::{Hints, run_once},
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
-use wharf_base::{heavy::heavy, request_state::Carried};
+use wharf_base::{accounts::Charge, heavy::heavy, request_state::Carried};
 use wharf_plugins::bridge::{self, Paid};
-use wharf_policy::{
-    access::grants::ask, access::grants::ask::Ability, access::grants::hint::Allowed, access::grants::hint::Hint,
-    access::grants::hint::Table,
+use wharf_policy::access::grants::{
+    ask::{self, Ability},
+    hint::{Allowed, Hint, Table},
 };
 
 /// How often a plugin may ask in one request.
@@ -49,6 +51,8 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
     Prepared { offered, carried, passed }: &mut Prepared,
     operation: impl Fn(wit::Context) -> O,
 ) -> Result<(T, Hints), Failed> {
+    // What is charged for the client's answers, of which the plugin gets copies in each round.
+    let mut answered = Vec::new();
     loop {
         let mut context = ctx.for_plugin(&request.served.config.id);
         context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
@@ -70,7 +74,7 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
         if carried.rounds > MAX_ROUNDS {
             return Err(defect(request.served, &format!("it asked more than {MAX_ROUNDS} times")));
         }
-        Box::pin(answer(ctx, request, &questions, offered, carried)).await?;
+        answered.extend(Box::pin(answer(ctx, request, &questions, offered, carried)).await?);
     }
 }
 
@@ -135,14 +139,14 @@ async fn checked(
 }
 
 /// Takes the answers that are there and gets the others: through the task, from the session's client, or by asking a modern
-/// client to call again.
+/// client to call again. Returns what is charged for those that it got.
 async fn answer(
     ctx: &Context,
     request: &Request<'_>,
     questions: &[(String, mcp::Question)],
     offered: &Object,
     carried: &mut Carried,
-) -> Result<(), Failed> {
+) -> Result<Vec<Arc<Charge>>, Failed> {
     let task = ctx.task.as_ref().filter(|task| task.is_detached());
     let mut open = Vec::new();
     for (key, question) in questions {
@@ -157,7 +161,7 @@ async fn answer(
         }
     }
     if open.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let replies = match (task, &ctx.session) {
         (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(|text| Failed::new(Why::Failed, text))?,
@@ -189,5 +193,5 @@ async fn answer(
         carried.answers.retain(|(known, _)| *known != key);
         carried.answers.push((key, bridge::carry_answer(&answer)));
     }
-    Ok(())
+    Ok(replies.into_iter().map(|reply| reply.into_parts().1).collect())
 }

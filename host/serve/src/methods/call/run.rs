@@ -57,7 +57,7 @@ pub async fn run_once<O: Operation>(
     };
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
-    let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
+    let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
     // State that a call leaves in an instance is only for calls of the same client.
     let client = served.config.reuse.then(|| ctx.owner()).filter(Owner::is_one_client).map(|owner| owner.key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);

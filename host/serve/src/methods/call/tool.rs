@@ -202,7 +202,7 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
             _ => Ok(Mode::AtOnce),
         };
     }
-    if revision.has(Feature::ClientTasks) && ctx.encoder.tasks {
+    if revision.has(Feature::ClientTasks) {
         return match (support, wanted) {
             (TaskSupport::Forbidden, Some(_)) => misused("this tool does not run as a task; call it without `task`"),
             (TaskSupport::Required, None) => {

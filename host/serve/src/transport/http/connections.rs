@@ -32,7 +32,7 @@ use wharf_plugins::observe::record::Transport;
 
 pub static CONNECTIONS: PoolRule = PoolRule {
     of: "connections",
-    number: "`connections` in [http], and `connections_per_address` for one address",
+    number: "`connections` in [http]",
     taker: "address",
     until: "the connection ends",
     asking: "held",
@@ -306,12 +306,8 @@ impl Place {
 pub struct Connections(Arc<Places>);
 
 impl Connections {
-    /// `each`: the maximum for one address. None: what the rule of pools allows.
-    pub fn new(most: usize, each: Option<usize>) -> Self {
-        Self(match each {
-            None => Places::new(&CONNECTIONS, most),
-            Some(each) => Places::with_share(&CONNECTIONS, most, each),
-        })
+    pub fn new(most: usize) -> Self {
+        Self(Places::new(&CONNECTIONS, most))
     }
 
     /// Returns the number of places that are taken.
@@ -357,7 +353,7 @@ mod tests {
 
     #[test]
     fn who_shows_no_right_makes_room_and_who_is_served_never_does() {
-        let (all, ledger) = (Connections::new(4, None), Ledger::new(1 << 20));
+        let (all, ledger) = (Connections::new(4), Ledger::new(1 << 20));
         let enter = |last| all.enter(address(last), false, &ledger);
         let first = enter(1).unwrap();
         let served = enter(1).unwrap();
@@ -390,7 +386,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_read_makes_room_for_anyone() {
-        let (all, ledger) = (Connections::new(2, None), Ledger::new(1 << 20));
+        let (all, ledger) = (Connections::new(2), Ledger::new(1 << 20));
         let enter = |last| all.enter(address(last), false, &ledger);
         let (slow, other) = (enter(1).unwrap(), enter(2).unwrap());
         let _works = [slow.peer.work(), other.peer.work()];
@@ -416,7 +412,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_arrives_while_its_connection_is_chosen_is_answered() {
-        let (all, ledger) = (Connections::new(2, None), Ledger::new(1 << 20));
+        let (all, ledger) = (Connections::new(2), Ledger::new(1 << 20));
         let enter = |last| all.enter(address(last), false, &ledger);
         // The first connection reads its request only when the runtime has asked for what has arrived.
         let (late, silent) = (enter(1).unwrap(), enter(1).unwrap());
@@ -466,7 +462,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_has_arrived_is_answered_even_if_the_runtime_does_not_know_of_it() {
-        let (all, ledger) = (Connections::new(1, None), Ledger::new(1 << 20));
+        let (all, ledger) = (Connections::new(1), Ledger::new(1 << 20));
         let enter = || all.enter(address(1), false, &ledger);
         let (mut far, near) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
@@ -502,7 +498,7 @@ mod tests {
 
     #[test]
     fn one_address_leaves_room_for_others() {
-        let (all, ledger) = (Connections::new(8, None), Ledger::new(1 << 20));
+        let (all, ledger) = (Connections::new(8), Ledger::new(1 << 20));
         let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), false, &ledger).ok()).collect();
         assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6);
         let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), false, &ledger).ok()).collect();
@@ -513,17 +509,17 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_own_limit_and_a_proxy_has_none() {
-        let (all, ledger) = (Connections::new(8, Some(2)), Ledger::new(1 << 20));
+    fn an_address_has_its_share_and_a_proxy_has_all() {
+        let (all, ledger) = (Connections::new(8), Ledger::new(1 << 20));
         let served = |last, is_proxy| {
             let place = all.enter(address(last), is_proxy, &ledger).ok()?;
             let work = place.peer.work();
             Some((place, work))
         };
-        let of_one: Vec<_> = (0..5).map_while(|_| served(1, false)).collect();
-        assert_eq!(of_one.len(), 2);
+        let of_one: Vec<_> = (0..20).map_while(|_| served(1, false)).collect();
+        assert_eq!(of_one.len(), 6);
         let of_proxy: Vec<_> = (0..20).map_while(|_| served(2, true)).collect();
-        assert_eq!(of_proxy.len(), 6, "all that are left");
+        assert_eq!(of_proxy.len(), 2, "all that are left");
         drop(of_one);
         assert!(served(1, false).is_some());
     }

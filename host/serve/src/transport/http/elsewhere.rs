@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
-use wharf_base::session_id::{IssuedTo, now};
+use wharf_base::{
+    ledger::Charge,
+    session_id::{IssuedTo, now},
+};
 use wharf_cluster::{Frames, Unanswered};
 use wharf_protocol::{
     Id, Notification, Response, RpcError,
@@ -45,7 +48,7 @@ impl Endpoint {
         // If Redis does not answer, the session goes on without what its client has set.
         let stored: HashMap<String, Stored> = cluster.fields(&name_of(id)).await.ok().flatten().unwrap_or_default();
         if has_ended(&stored) {
-            self.sessions.end(&self.server, id, principal, record.issued);
+            self.sessions.end(&self.server, id, visitor.accounts.party(), record.issued);
         } else if let Named::Is(session) = self.named(headers, visitor, true) {
             session.take_over(stored);
         }
@@ -83,7 +86,12 @@ impl Endpoint {
     }
 
     /// Takes the client's answer to a request of the server, which another replica may have sent.
-    pub(super) async fn take_response(&self, session: &Session, response: Response) -> Result<(), Refused> {
+    pub(super) async fn take_response(
+        &self,
+        session: &Session,
+        response: Response,
+        charge: Arc<Charge>,
+    ) -> Result<(), Refused> {
         let asker = match (&self.server.cluster, &response.id) {
             (Some(cluster), Some(Id::String(id))) => cluster
                 .asker(&session.id, id)
@@ -92,7 +100,7 @@ impl Endpoint {
             _ => None,
         };
         let Some((cluster, address, id)) = asker else {
-            session.take_response(response);
+            session.take_response(response, charge);
             return Ok(());
         };
         let message = match (&response.id, &response.outcome) {
@@ -116,6 +124,12 @@ impl Endpoint {
         match passed.await {
             // The request is gone together with its replica, so the answer is late, as one after a time limit.
             Ok(_) | Err(Unanswered::Gone) => Ok(()),
+            Err(Unanswered::NoRoom(no_room)) => {
+                let error = RpcError::unavailable(format!(
+                    "another replica of this server asked this, and the answer does not fit there: {no_room}; send a smaller one"
+                ));
+                Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
+            }
             Err(Unanswered::Silent(silent)) => {
                 let error =
                     RpcError::unavailable(format!("{silent}, and another of them asked this; send the answer again"));
@@ -138,7 +152,13 @@ impl Endpoint {
             Ok(Ok(frames)) => Ok(Some(frames)),
             Ok(Err(_)) | Err(Unanswered::Gone) => Ok(None),
             // Changes are told again from what is known here.
-            Err(Unanswered::Silent(_)) if purpose == Some(&Purpose::Changes) => Ok(None),
+            Err(Unanswered::Silent(_) | Unanswered::NoRoom(_)) if purpose == Some(&Purpose::Changes) => Ok(None),
+            Err(Unanswered::NoRoom(no_room)) => {
+                let error = RpcError::unavailable(format!(
+                    "another replica of this server has what follows, and there is no room to ask for it: {no_room}; try again"
+                ));
+                Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
+            }
             Err(Unanswered::Silent(silent)) => {
                 let error = RpcError::unavailable(format!("{silent}, and another of them has what follows; try again"));
                 Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))

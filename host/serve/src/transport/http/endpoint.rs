@@ -161,7 +161,7 @@ impl Endpoint {
             }
             Message::Response(response) => {
                 let session = self.session(&headers, visitor)?;
-                self.take_response(&session, response).await?;
+                self.take_response(&session, response, from.charge).await?;
             }
         }
         Ok(accepted())
@@ -421,7 +421,9 @@ impl Endpoint {
                     }
                 }
                 Ok(Message::Notification(notification)) => self.notified(&session, &notification),
-                Ok(Message::Response(response)) => self.take_response(&session, response).await?,
+                Ok(Message::Response(response)) => {
+                    self.take_response(&session, response, Arc::clone(&from.charge)).await?;
+                }
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
         }
@@ -510,7 +512,8 @@ impl Endpoint {
             if let Some(replica) = replica
                 && let Some(frames) = self.resume_elsewhere(&replica, &session, last, purpose.as_ref()).await?
             {
-                return Ok(event_stream(replica::relayed(frames, hold)));
+                let told = replica::Told { purpose, revision: session.revision };
+                return Ok(event_stream(replica::relayed(frames, told, hold)));
             }
             match purpose {
                 // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back. An id that means
@@ -565,7 +568,7 @@ impl Endpoint {
             shared.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))?;
         }
         match issued {
-            Some(issued) if self.sessions.end(&self.server, id, principal, issued) => {
+            Some(issued) if self.sessions.end(&self.server, id, visitor.accounts.party(), issued) => {
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
             _ => Err(refused(admission::no_such_session(), None)),

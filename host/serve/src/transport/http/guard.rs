@@ -223,30 +223,14 @@ fn is_own(origin: &str, headers: &HeaderMap, secure: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use wharf_config::config::{self, CommandLine};
+
     use super::*;
 
     fn config() -> Http {
-        Http {
-            listen: wharf_config::config::parse_listen("127.0.0.1:7300").unwrap(),
-            socket_mode: 0,
-            public_url: None,
-            token: None,
-            allowed_hosts: vec!["wharf.example".into()],
-            allowed_origins: vec!["https://app.example".into()],
-            connections: 1,
-            connections_per_address: None,
-            trusted_proxies: Vec::new(),
-            sessions: 1,
-            session_idle: std::time::Duration::from_secs(1),
-            session_lifetime: std::time::Duration::from_secs(1),
-            listens: 1,
-            in_flight: 1,
-            poll_after: None,
-            access_log: None,
-            drain: std::time::Duration::ZERO,
-            drain_delay: std::time::Duration::ZERO,
-            tls: None,
-        }
+        let plain = config::without_file(&CommandLine::default()).unwrap().startup.http.clone();
+        let (host, origin) = ("wharf.example".to_owned(), "https://app.example".to_owned());
+        Http { allowed_hosts: vec![host], allowed_origins: vec![origin], ..plain }
     }
 
     const TCP: Remote = Remote::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));

@@ -87,8 +87,7 @@ impl Listener {
     /// operator allows, the remaining connections are closed.
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
-        let http = &server.startup.http;
-        let connections = Connections::new(most_connections(&server), http.connections_per_address);
+        let connections = Connections::new(most_connections(&server));
         let (mut open, mut waiting) = (JoinSet::new(), MAX_BACKLOG);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
@@ -269,7 +268,7 @@ fn most_connections(server: &Server) -> usize {
     let by_memory = server.ledger.connections().limit() / CONNECTION_BYTES;
     let most = wanted.min(by_memory).min(files / 2).max(1);
     // Only a number that the operator chose is worth a warning.
-    if most < wanted && wanted != defaults::CONNECTIONS {
+    if most < wanted && wanted as u64 != defaults::CONNECTIONS {
         let why = if by_memory <= files / 2 {
             "a quarter of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
         } else {

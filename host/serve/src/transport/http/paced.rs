@@ -135,7 +135,7 @@ mod tests {
 
     fn paced(pace: Duration) -> (Paced<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (near, far) = duplex(1024);
-        let place = Connections::new(1, None).enter(Remote::Local(0), false, &Ledger::new(1 << 20)).unwrap();
+        let place = Connections::new(1).enter(Remote::Local(0), false, &Ledger::new(1 << 20)).unwrap();
         (Paced::new(near, Arc::clone(&place.peer), pace), far)
     }
 

@@ -3,17 +3,22 @@
 use std::{collections::HashMap, convert::Infallible, pin::Pin, sync::Arc};
 
 use axum::body::Body;
+use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
-use wharf_base::party::{Party, named};
-use wharf_cluster::{Answer, Cluster, Frames, Member};
-use wharf_protocol::{Frame, Id, Message};
+use wharf_base::{
+    ledger::{Charge, Charged},
+    party::named,
+};
+use wharf_cluster::{Answer, Cluster, Frames, Member, NoRoom};
+use wharf_protocol::{Frame, Id, Message, Revision, RpcError, message::error_text};
 
 use super::{
     body::Hold,
-    resume::{Follows, Streams},
+    resume::{self, Follows, Purpose, Streams},
     sessions::Sessions,
+    sse,
 };
 use crate::client::{
     news::{News, Question, Stored, has_ended},
@@ -68,10 +73,11 @@ impl Member for Replica {
         }
     }
 
-    fn asked(self: Arc<Self>, question: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+    fn asked(self: Arc<Self>, question: Charged<Value>) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
         Box::pin(async move {
+            let (question, charge) = question.into_parts();
             match serde_json::from_value::<Question>(question) {
-                Ok(question) => self.answer(question).await,
+                Ok(question) => self.answer(question, charge).await,
                 // Another version of wharf may ask more.
                 Err(_) => Answer::Value(Value::Null),
             }
@@ -92,7 +98,7 @@ impl Member for Replica {
                 };
                 match stored {
                     Some(stored) if has_ended(&stored) => {
-                        sessions.end(&server, &session.id, &session.principal, session.issued);
+                        sessions.end(&server, &session.id, session.party, session.issued);
                     }
                     Some(stored) => session.take_over(stored),
                     None => server.restore(cluster, &session).await,
@@ -117,11 +123,12 @@ async fn read_again(cluster: &Cluster, name: &str) -> Option<HashMap<String, Sto
 impl Replica {
     fn ended(&self, id: &str) {
         if let Some(session) = self.sessions.find(id) {
-            self.sessions.end(&self.server, id, &session.principal, session.issued);
+            self.sessions.end(&self.server, id, session.party, session.issued);
         }
     }
 
-    async fn answer(&self, question: Question) -> Answer {
+    /// `charge`: what is charged for the question, and held for as long as what it brings.
+    async fn answer(&self, question: Question, charge: Arc<Charge>) -> Answer {
         match question {
             Question::IsOpen { session, id } => {
                 let asks = self.sessions.find(&session).is_some_and(|session| session.asks(&Id::string(&id)));
@@ -131,7 +138,7 @@ impl Replica {
                 if let Some(session) = self.sessions.find(&session)
                     && let Ok(Frame::One(Message::Response(response))) = Frame::parse(message)
                 {
-                    session.take_response(response);
+                    session.take_response(response, charge);
                 }
                 Answer::Value(Value::Null)
             }
@@ -147,7 +154,8 @@ impl Replica {
             }
             Question::AnswerTask { id, replies } => {
                 if let Some(running) = self.server.tasks.under_way(&id) {
-                    running.reply(replies).await;
+                    let charged = |reply| Charged::new(reply, Arc::clone(&charge));
+                    running.reply(replies.into_iter().map(|(key, reply)| (key, reply.map(charged)))).await;
                 }
                 Answer::Value(Value::Null)
             }
@@ -176,7 +184,7 @@ pub async fn tell_of_tasks(server: Arc<Server>) {
         };
         match changed {
             Ok(record) if record.replica.as_deref() == Some(cluster.address()) => {
-                server.tell(Party::SOLE, || News::TaskChanged { id: record.task.id.clone() });
+                server.tell(record.party, || News::TaskChanged { id: record.task.id.clone() });
             }
             // Clients poll their tasks as well.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
@@ -185,10 +193,37 @@ pub async fn tell_of_tasks(server: Arc<Server>) {
     }
 }
 
+/// What a client is told if there is no room for what follows on a stream of another replica.
+pub struct Told {
+    /// What the stream is for, if that is known.
+    pub purpose: Option<Purpose>,
+    pub revision: Revision,
+}
+
+impl Told {
+    /// Returns the last event of the stream. A client whose stream will fit later comes back for the rest.
+    fn last(&self, no_room: &NoRoom) -> Bytes {
+        let text = format!("another replica of this server has what follows, and it cannot be passed on: {no_room}");
+        match &self.purpose {
+            Some(Purpose::Answer(id)) if no_room.never => {
+                resume::lost(&error_text(Some(id), &RpcError::internal(text), self.revision))
+            }
+            Some(Purpose::Batch) | None if no_room.never => {
+                resume::lost(&error_text(None, &RpcError::internal(text), self.revision))
+            }
+            _ => sse::comment(&text),
+        }
+    }
+}
+
 /// Returns the body of a stream that another replica sends. `hold`: held while the client reads.
-pub fn relayed(frames: Frames, hold: Hold) -> Body {
-    Body::from_stream(stream::unfold((frames, hold), |(mut frames, hold)| async move {
-        let frame = frames.next().await?;
-        Some((Ok::<_, Infallible>(frame), (frames, hold)))
+pub fn relayed(frames: Frames, told: Told, hold: Hold) -> Body {
+    Body::from_stream(stream::unfold((frames, told, hold), |(mut frames, told, hold)| async move {
+        let bytes = match frames.next().await? {
+            // What is charged for it is released when it is written.
+            Ok(frame) => Bytes::from_owner(frame),
+            Err(no_room) => told.last(&no_room),
+        };
+        Some((Ok::<_, Infallible>(bytes), (frames, told, hold)))
     }))
 }

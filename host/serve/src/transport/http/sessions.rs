@@ -93,13 +93,13 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Ends a session for good. `issued`: when its id was. Returns false if it has ended before.
-    pub fn end(&self, server: &Server, id: &str, principal: &Principal, issued: u64) -> bool {
+    /// Ends a session for good. `party`: the client that ends it, or has opened it. `issued`: when its id was. Returns false if it has ended before.
+    pub fn end(&self, server: &Server, id: &str, party: Party, issued: u64) -> bool {
         let _reopening = self.reopening.lock();
         if server.remembered.has_ended(id) {
             return false;
         }
-        server.remembered.end(id, principal, issued);
+        server.remembered.end(id, party, issued);
         let session = self.by_id.lock().get(id).map(|(session, _)| Arc::clone(session));
         if let Some(session) = session {
             self.leave(&session);

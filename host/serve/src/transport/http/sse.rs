@@ -60,6 +60,11 @@ pub fn message(text: &str) -> Bytes {
     Event { name: Some("message"), data: Some(text), ..Event::default() }.bytes()
 }
 
+/// Returns a comment, which clients skip and people see. `text`: one line.
+pub fn comment(text: &str) -> Bytes {
+    format!(": {text}\n\n").into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,298 @@
+//! Runs one operation of a plugin within one deadline. The operation runs in a fresh instance that is dropped afterwards or, if the
+//! operator enabled that, in one that the same client has used before and may use again.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bounds::{
+        limits::{Refused, TRANSFER_SLACK_BYTES},
+        runtime::{Pace, Stopped},
+    },
+    contract::{
+        operation::{CallError, failure_bytes},
+        told::told,
+    },
+    run::{
+        instance::{About, Instance, Operation},
+        load::LoadedPlugin,
+        sandbox::Sandbox,
+        warm::Key,
+    },
+    wasi::{
+        masked::Masked,
+        reach::{Events, Reach},
+        store::{CallState, State},
+        traces::Traces,
+        traffic::Traffic,
+    },
+};
+use wharf_base::{
+    accounts::{Account, Charge},
+    heavy::LARGE_TEXT_BYTES,
+    in_place::boxed,
+    places::{Party, Place},
+};
+use wharf_scope::{
+    Denial, Scope,
+    adapter::ServedAs,
+    network::{HttpUse, Network},
+};
+
+/// The largest outcome that is searched for secrets on an I/O worker. The search takes about a millisecond.
+const MAX_INLINE_MASK_BYTES: usize = 64 << 10;
+
+/// The report on a finished call: its outcome, and what was recorded about it.
+#[derive(Debug)]
+pub struct Report<T> {
+    /// The outcome, or the error that took its place.
+    pub result: Result<T, CallError>,
+    /// The attempts of the guest that were refused, without duplicates: the first 16, and any further ones with a secret's placeholder.
+    pub denials: Vec<Denial>,
+    /// The last 16 KiB of what the guest printed. It may contain control characters, which the caller has to escape.
+    pub printed: String,
+    /// The time since the call was made, including the wait for its turn.
+    pub took: Duration,
+    /// How long of that the call waited for its turn. `None`: its turn did not come.
+    pub waited: Option<Duration>,
+    /// The approximate number of bytes that the outcome counts towards the output limit. `None` if there is no outcome, or if it consists
+    /// of questions, which have limits of their own.
+    pub bytes: Option<usize>,
+    /// The first 128 HTTP requests, including refused ones.
+    pub requests: Vec<HttpUse>,
+    /// Whether the plugin answered that the operation failed.
+    pub says_failed: bool,
+    /// The memory of a large outcome, which may wait before it is looked at. It is charged like that of guests until this is dropped.
+    pub held: Option<Box<Charge>>,
+}
+
+/// An operation for a plugin to perform, with its client and its limits.
+pub struct PluginCall<O> {
+    /// The operation.
+    pub operation: O,
+    /// What the call may access.
+    pub scope: Scope,
+    /// Receives the guest's log records, progress reports and notifications.
+    pub events: Arc<dyn Events>,
+    /// How long the call may take in all. `None`: the operation's own timeout or, if it has none, the one in the plugin's limits.
+    pub timeout: Option<Duration>,
+    /// The client for whom the instance is retained afterwards, and who may get one from an earlier call. `None`: the call gets a fresh
+    /// instance, which is dropped afterwards.
+    pub client: Option<Arc<str>>,
+    /// The party to which the call's places and memory are counted.
+    pub party: Party,
+}
+
+impl LoadedPlugin {
+    /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call after at most 5 ms of
+    /// computing.
+    pub async fn call<O: Operation>(&self, call: PluginCall<O>) -> Report<O::Outcome> {
+        let PluginCall { operation, scope, events, timeout, client, party } = call;
+        let limits = &self.0.spec.limits;
+        let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
+        let started = Instant::now();
+        let sandbox = &self.0.code.0.sandbox;
+        let (traces, pace) = (Traces::default(), Arc::new(Pace::new(&sandbox.ticks)));
+        let network = scope.network.clone();
+        let memory = sandbox.memory.of(party);
+        let traffic = network
+            .as_ref()
+            .map(|network| Traffic::new(Arc::clone(network), limits.http, memory.clone(), traces.clone()));
+        let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
+        let run = {
+            let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
+            let begin = Box::new((operation, scope, state, client, (party, memory)));
+            // The future owns everything it needs, so that it can move to another thread while it runs.
+            boxed(|| async move {
+                let (operation, scope, state, client, (party, memory)) = *begin;
+                let mut result = plugin.run(operation, scope, state, client, (party, memory.clone())).await;
+                if let Some(network) = network.filter(|network| network.hides()) {
+                    mask::<O>(&mut result, &*network, &pace).await;
+                }
+                held(result, &memory, O::takes)
+            })
+        };
+        let run = sandbox.runtime.run(run, &self.0.turns, pace);
+        let held = match tokio::time::timeout(timeout, run).await {
+            Ok(Ok(held)) => held,
+            Ok(Err(Stopped(error))) if error.is_panic() => Err(CallError::Trap {
+                message: "a defect of wharf itself".into(),
+                detail: told(format_args!("{error}")),
+            }),
+            Ok(Err(Stopped(_))) => Err(CallError::Stopped),
+            Err(_) => Err(CallError::Timeout(timeout)),
+        };
+        let (result, held) = held.unwrap_or_else(|error| (Err(error), None));
+        let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
+        let bytes = result.as_ref().ok().and_then(O::bytes);
+        let says_failed = result.as_ref().is_ok_and(O::says_failed);
+        let (mut denials, mut requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
+        if let Some(network) = network {
+            let hide = |bytes: &mut [u8]| network.hide(bytes);
+            denials.mask(&hide);
+            requests.mask(&hide);
+            printed.mask(&hide);
+        }
+        let waited = traces.began().map(|began| began.saturating_duration_since(started));
+        Report { bytes, says_failed, held, result, denials, requests, printed, waited, took: started.elapsed() }
+    }
+
+    /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are
+    /// reserved for this case.
+    async fn slot(&self, party: Party) -> Place {
+        let sandbox = &self.0.code.0.sandbox;
+        let slot = sandbox.slots.wait(party);
+        if self.0.running.load(Ordering::Relaxed) > 1 {
+            return slot.await;
+        }
+        tokio::select! {
+            biased;
+            slot = slot => slot,
+            slot = sandbox.first_slots.wait(party) => slot,
+        }
+    }
+
+    /// Runs the call from its wait for a turn to its outcome.
+    async fn run<O: Operation>(
+        &self,
+        operation: O,
+        scope: Scope,
+        call: CallState,
+        client: Option<Arc<str>>,
+        (party, own_memory): (Party, Account),
+    ) -> Result<O::Outcome, CallError> {
+        let code = &self.0.code.0;
+        let about = self.0.about();
+        // A command runs once and exits, so its instance cannot be used again.
+        let client = client.filter(|_| self.0.served != ServedAs::Command);
+        // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
+        // they are given back.
+        let _turn = loop {
+            let turn = self.0.admission.wait(party).await;
+            let Some(hold) = call.wait_to_run() else { break turn };
+            drop(turn);
+            hold.await;
+        };
+        let _running = Running::new(&self.0.running);
+        let _slot = self.slot(party).await;
+        let ticking = code.sandbox.ticks.begin();
+        call.begin();
+        let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
+        let key = client.zip(Reach::of(&scope)).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
+        let share = handles.take();
+        let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| share.covers(kept.handles_limit()));
+        // Data that a guest passes to the host exists twice for a while: in the guest's memory and in the host's.
+        let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
+        let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.memory_bytes) };
+        // Idle instances that are retained for later calls make room for a running one: those of all clients if memory is short for all,
+        // and those of its own party if that party's share is used up.
+        if memory.whole().left() < needed {
+            warm.clear();
+        } else if !own_memory.has_room(needed) {
+            warm.clear_of(party);
+        }
+        let _transfer = own_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
+        let reused = kept.is_some();
+        let mut instance = match kept {
+            Some(mut instance) => {
+                instance.renew(&ticking, |state| state.renew(share, call));
+                instance
+            }
+            None => {
+                let process = operation.process(&about)?;
+                let plugin = (&self.0.spec, self.0.memory_bytes, &self.0.settings);
+                let state = State::new(scope, plugin, &own_memory, process, share, call);
+                let store = Instance::store(&code.linked, &self.0.spec.limits, state, &ticking)?;
+                Instance::start(&code.linked, store).await?
+            }
+        };
+        tracing::debug!(reused, "runs in an instance");
+        let result = operation.perform(&mut instance, &about).await;
+        // An instance is retained only if the plugin answered, even with a failure. After a trap, or a result that is too large, it is
+        // dropped.
+        let limit = self.0.spec.limits.output_bytes;
+        let result = match result {
+            Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
+                return Err(CallError::Output(limit));
+            }
+            Err(CallError::Failed(failure)) if failure_bytes(&failure) > limit => {
+                return Err(CallError::Output(limit));
+            }
+            Ok(_) | Err(CallError::Failed(_)) => result,
+            Err(_) => return result,
+        };
+        if let Some(key) = key
+            && let Some(bytes) = instance.rest()
+        {
+            warm.put((key, party), bytes, instance);
+        }
+        result
+    }
+}
+
+/// The result of a call, and what it takes if it is large.
+type Held<T> = (Result<T, CallError>, Option<Box<Charge>>);
+
+/// Charges for what a call returned, if it is large. `takes`: how much memory an outcome takes.
+fn held<T>(
+    result: Result<T, CallError>,
+    memory: &Account,
+    takes: impl FnOnce(&T) -> usize,
+) -> Result<Held<T>, CallError> {
+    let bytes = match &result {
+        Ok(outcome) => takes(outcome),
+        Err(CallError::Failed(failure)) => failure_bytes(failure),
+        Err(_) => 0,
+    };
+    if bytes <= LARGE_TEXT_BYTES {
+        return Ok((result, None));
+    }
+    let charge = memory.charge(bytes).map_err(|_| CallError::TotalMemory)?;
+    Ok((result, Some(Box::new(charge))))
+}
+
+/// Masks the network's secrets in the outcome of a call.
+async fn mask<O: Operation>(result: &mut Result<O::Outcome, CallError>, network: &dyn Network, pace: &Pace) {
+    // Searching a long text would block an I/O worker for too long, so the call moves to a guest thread first.
+    if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > MAX_INLINE_MASK_BYTES)) {
+        pace.overrun();
+        tokio::task::yield_now().await;
+    }
+    let hide = |bytes: &mut [u8]| network.hide(bytes);
+    match result {
+        Ok(outcome) => outcome.mask(&hide),
+        Err(error) => error.mask(&hide),
+    }
+}
+
+/// Counts a call as a running one of its plugin until dropped.
+struct Running<'a>(&'a AtomicUsize);
+
+impl<'a> Running<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Refines an error with the traces of the call: a guest that crashed after it was refused memory ran out of memory. wasmtime's error about
+/// too much output does not contain the limit, so it is added here.
+fn explain(error: CallError, traces: &Traces, plugin: &About<'_>) -> CallError {
+    match (error, traces.refused()) {
+        (CallError::Output(_), _) => CallError::Output(plugin.spec.limits.output_bytes),
+        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Own)) => CallError::Memory(plugin.memory_bytes),
+        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Total)) => CallError::TotalMemory,
+        (error, _) => error,
+    }
+}
