@@ -414,7 +414,7 @@ function normalOf(withCompatible) {
   const [canonical, compatible, pairs] = [{}, {}, {}];
   const classes = [];
   for (let code = 0xa0; code < 0x30000; code++) {
-    // Syllables of Hangul are computed, and halves of pairs are no characters.
+    // Syllables of Hangul are computed, and a half of a pair has no meaning.
     if (code >= 0xac00 && code < 0xe000) continue;
     const one = String.fromCodePoint(code);
     const parts = one.normalize("NFD");
