@@ -41,6 +41,9 @@ function date() {
     ...some(below(5) ? fields : { dateStyle: [7, STYLES], timeStyle: [7, STYLES] }),
     ...some({ hour12: [2, [true, false]], hourCycle: [1, ["h12", "h23"]], timeZone: [7, ZONES] }),
   };
+  // Nobody asks for hours and seconds alone.
+  if (!options.hour) delete options.minute;
+  if (!options.minute) delete options.second;
   const time = below(2) ? below(2147483647) * 1000 + below(1000) : 946684800000 + below(1e9) * 1000;
   const [tag, how] = [text(pick(LOCALES)), text(options)];
   const method = pick(["format", "formatToParts", "toLocaleString", "toLocaleDateString", "toLocaleTimeString", ""]);
