@@ -47,14 +47,18 @@ struct Corpus<'a> {
 }
 
 impl Corpus<'_> {
-    /// Compares servers of npm.
+    /// Compares servers of npm, and the values of expressions.
     fn npm<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
         let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
         run_in(&self.folder, Command::new("npm").args(install)).context("this needs npm")?;
         let mut command = Command::new("node");
         command.arg(self.folder.join("npm.mjs")).arg("--wharf").arg(&self.wharf);
         command.arg("--folder").arg(self.root.join("target/existing/npm")).arg("--python").arg(&self.python);
-        run(command.args(names)).context("a server of npm differs")
+        run(command.args(names)).context("a server of npm differs")?;
+        let mut command = Command::new("node");
+        command.arg(self.folder.join("same.mjs")).arg("--wharf").arg(&self.wharf);
+        command.arg("--folder").arg(self.root.join("target/existing/npm"));
+        run(&mut command).context("an expression has another value in a plugin")
     }
 
     /// Tests the layer for servers in Python, and compares servers of PyPI.

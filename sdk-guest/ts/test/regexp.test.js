@@ -31,6 +31,21 @@ test("patterns in strings", async () => {
   assert.equal(await run(String.raw`RegExp("\\p{Nd}", "u").exec("a7")[0]`), "7");
 });
 
+test("patterns that are made at run time of parts", async () => {
+  const tests = String.raw`
+    const part = "\\p{Cf}\\P{Lu}";
+    const one = new RegExp("^[" + part + "]+$", "u");
+    [one.test("a\u200b"), one.test("A\u200b1"), new RegExp("A\u200b", "u").test("A\u200b"), one.source, String(one),
+      new RegExp("[\\p{Lu}--[A-M]]", "v").test("A"), new RegExp("[\\p{Lu}--[A-M]]", "v").test("N"),
+      one.constructor === RegExp, new RegExp(one).test("A"), /x/ instanceof RegExp, "aB".replace(RegExp("\\P{Lu}", "u"), "")]`;
+  assert.deepEqual(JSON.stringify(await run(tests)), JSON.stringify(vm.runInNewContext(tests)));
+});
+
+test("a property that no string names is refused in a sentence", async () => {
+  const code = 'try { new RegExp("\\\\p{" + ["L", "o"].join("") + "a}", "u") } catch (thrown) { thrown.name + thrown.message }';
+  assert.match(vm.runInNewContext(await withoutProperties(code, project, { always: true })), /^SyntaxErrorthe regular expression .* does not work here/);
+});
+
 test("a text that is not a pattern stays as it is", async () => {
   assert.equal(await run(String.raw`"(\\p{L}"`), String.raw`(\p{L}`);
 });

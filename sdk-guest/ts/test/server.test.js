@@ -403,3 +403,36 @@ test("who called, as V8 tells it", async () => {
     Error.captureStackTrace(it); Error.prepareStackTrace = before; return [typeof it.stack[0].getFileName(), it.stack[0].getLineNumber() > 0]; })()`;
   assert.equal(await told(ask), "string,true");
 });
+
+test("a start that waits for a timer", async () => {
+  const wait = "export const waited = await new Promise((done) => setTimeout(() => done('waited'), 5));";
+  const source = `import { waited } from "./wait.js";\n${HEAD.replace("#!/usr/bin/env node\n", "")}
+    server.registerTool("go", { description: waited }, async () => ({ content: [] }));${TAIL}`;
+  const { lists, used } = await found(source, { "wait.js": wait });
+  assert.equal(lists.tools[0].description, "waited");
+  assert.deepEqual(used, ["time"]);
+});
+
+test("a part of Node.js that the Node.js of the build lacks can be imported, and says why it does not work", async () => {
+  const imports = 'import { Robot } from "node:robots"; import * as all from "node:robots";';
+  assert.match(await told("(() => { try { new Robot(); } catch (thrown) { return thrown.message; } })()", imports), /^robots.Robot does not work/);
+  assert.match(await told("(() => { try { all.go(); } catch (thrown) { return thrown.message; } })()", imports), /^robots.go does not work/);
+  assert.match(await told('await import("bun:sqlite").catch((thrown) => thrown.message)'), /Cannot find module 'bun:sqlite'/);
+});
+
+test("a request comes after what the server does when it is initialized", async () => {
+  const source = `${HEAD}let roots = 0;
+    server.server.oninitialized = async () => {
+      const answer = await server.server.listRoots();
+      for (let turn = 0; turn < 50; turn++) await undefined;
+      roots = answer.roots.length + 1;
+      server.registerTool(\`roots-\${roots}\`, {}, async () => ({ content: [] }));
+    };
+    ${tool("({ content: [] })")}${TAIL}`;
+  const { lists } = await found(source);
+  assert.deepEqual(lists.tools.map(({ name }) => name), ["go", "roots-1"]);
+});
+
+test("base64url", async () => {
+  assert.equal(await told('Buffer.from("_-8", "base64url").toString("hex") + Buffer.from("h\u00e9?>").toString("base64url")'), "ffefaMOpPz4");
+});

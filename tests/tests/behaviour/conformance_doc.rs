@@ -33,6 +33,7 @@ const CRATES: [(&str, &str); 11] = [
     ("wharf_schema", "host/schema/src"),
     ("wharf_egress", "host/egress/src"),
     ("wharf_config", "host/config/src"),
+    ("wharf_policy", "host/policy/src"),
     ("wharf_plugins", "host/plugins/src"),
     ("wharf_serve", "host/serve/src"),
     ("wharf_cli", "host/cli/src"),

@@ -11,7 +11,7 @@ fn rules(web: &Web) -> String {
     format!(
         "{{ url = \"{0}/echo\", methods = \"any\", private = true, headers = {{ authorization = \"Bearer {{api}}\", x-team = \"ours\" }} }}, \
          {{ url = \"{0}/echo/placed\", methods = \"any\", private = true, secrets = [\"api\"] }}, \
-         {{ url = \"{0}/plain\", methods = \"any\", private = true }}",
+         {{ url = \"{0}/plain\", methods = \"any\", private = true }}, {{ url = \"{0}/upload\", methods = \"any\", private = true }}",
         web.url("")
     )
 }
@@ -186,7 +186,8 @@ async fn a_placeholder_becomes_the_secret_only_where_it_belongs() {
     }
     assert_eq!(web.requests(), before);
     let body = format!("{}{key}", "x".repeat(6000));
-    let refused = send(&mut pipe, json!({ "url": web.url("/plain"), "method": "POST", "body": body })).await;
+    // It answers only when it has the whole body.
+    let refused = send(&mut pipe, json!({ "url": web.url("/upload"), "method": "POST", "body": body })).await;
     assert!(refused.is_err(), "{refused:?}");
     pipe.wait_for_log("had the placeholder of the secret `api`").await;
     pipe.close().await;

@@ -10,16 +10,20 @@ const LOCALTIME: &str = "/etc/localtime";
 /// Returns the time zone. The error says what is not understood.
 pub fn of_machine() -> Result<String, String> {
     match std::env::var("TZ") {
-        Ok(tz) => Ok(of_variable(&tz).to_owned()),
+        Ok(tz) => of_variable(&tz).map_or_else(of_system, Ok),
         Err(std::env::VarError::NotUnicode(_)) => Err("the variable TZ is not UTF-8".into()),
         Err(std::env::VarError::NotPresent) => of_system(),
     }
 }
 
-fn of_variable(tz: &str) -> &str {
+/// The zone that the variable names; `None`: that of the system.
+fn of_variable(tz: &str) -> Option<String> {
     match tz.strip_prefix(':').unwrap_or(tz) {
-        "" => "UTC",
-        zone => zone,
+        "" => Some("UTC".into()),
+        LOCALTIME => None,
+        // A file of the list of zones has the name of its zone.
+        file if file.starts_with('/') => Some(file.split_once("/zoneinfo/").map_or(file, |(_, zone)| zone).to_owned()),
+        zone => Some(zone.to_owned()),
     }
 }
 
@@ -44,9 +48,11 @@ mod tests {
             ("CET-1CEST,M3.5.0,M10.5.0/3", "CET-1CEST,M3.5.0,M10.5.0/3"),
             ("", "UTC"),
             (":", "UTC"),
+            (":/usr/share/zoneinfo/Europe/Paris", "Europe/Paris"),
         ] {
-            assert_eq!(of_variable(tz), zone, "{tz}");
+            assert_eq!(of_variable(tz).as_deref(), Some(zone), "{tz}");
         }
+        assert_eq!(of_variable(":/etc/localtime"), None);
     }
 
     #[test]

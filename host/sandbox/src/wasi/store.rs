@@ -2,15 +2,17 @@
 //! contract work on it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Weak},
 };
 
+use http_body_util::BodyExt as _;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::{
     WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
     filesystem::Descriptor,
     p2::{bindings::filesystem::preopens, pipe::MemoryInputPipe},
+    runtime::{AbortOnDropJoinHandle, spawn},
 };
 use wasmtime_wasi_http::{
     Error as HttpError, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
@@ -53,11 +55,17 @@ pub(crate) struct CallState {
     pace: Arc<Pace>,
     /// `None` if it may make no HTTP requests.
     traffic: Option<Traffic>,
+    /// What reads the bodies of the last requests that were refused at once, and forgets them. The guest still writes them, and the engine of
+    /// JavaScript gives up if that fails, or waits without an end.
+    refused: VecDeque<AbortOnDropJoinHandle<()>>,
 }
+
+/// So many refused requests are written at the same time without harm.
+const REFUSED_AT_ONCE: usize = 32;
 
 impl CallState {
     pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, pace: Arc<Pace>, traffic: Option<Traffic>) -> Self {
-        Self { voice: Voice::new(events), traces, pace, traffic }
+        Self { voice: Voice::new(events), traces, pace, traffic, refused: VecDeque::new() }
     }
 
     /// Notes that the turn of the call has come.
@@ -316,6 +324,9 @@ impl WasiHttpHooks for CallState {
     ) -> HttpFuture<(http::Response<WasiBody>, HttpFuture<()>)> {
         let Some(traffic) = &self.traffic else {
             let error = denied(&self.traces, &request);
+            self.refused.truncate(REFUSED_AT_ONCE - 1);
+            let mut body = request.into_body();
+            self.refused.push_front(spawn(async move { while let Some(Ok(_)) = body.frame().await {} }));
             return Box::new(async { Err(error) });
         };
         let sent = traffic.send(request, options);

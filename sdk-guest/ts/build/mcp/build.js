@@ -8,6 +8,7 @@ import { Problem } from "../problem.js";
 import { bundle, GIVEN, texts, virtual } from "./bundle.js";
 import { findEntry } from "./entry.js";
 import { probe } from "./probe.js";
+import { tablesFor } from "./tables.js";
 import { withoutProperties } from "../regexp.js";
 import { wantsOf } from "./wants.js";
 import { warningsOf } from "./warnings.js";
@@ -59,7 +60,7 @@ export async function buildServer({
     return sized(output, made);
   }
   const folder = resolve(project, live);
-  await put({ code: await withoutProperties(`(async () => {${parts.tail}\n})()`, project), folder });
+  await put({ code: await withoutProperties(`(async () => {${parts.tail}\n})()`, project, { always: true }), folder });
   const code = await assembled({ ...parts, tail: RUN_LIVE }, { given, project, last: lastLines({}, {}) });
   const made = await unlessMade({ code, fetches, about }, { output: resolve(project, output), project }, () =>
     make(code),
@@ -121,7 +122,8 @@ const cut = (text) => {
  */
 export async function started({ entry, project, args, env }) {
   const attempt = async (forNode) => {
-    const parts = await bundle({ entry, project, forNode });
+    const bundled = await bundle({ entry, project, forNode });
+    const parts = { ...bundled, tables: `globalThis.__wharfTables = ${JSON.stringify(tablesFor(bundled.others))};` };
     return { parts, ...(await probed(parts, { project, args, entry, env })) };
   };
   const outcomes = [];
@@ -175,15 +177,15 @@ function example(name) {
 }
 
 /** Joins the parts to one module. */
-export async function assembled({ head, tail }, { given, project, last, regexps = true }) {
+export async function assembled({ head, tail, tables = "" }, { given, project, last, regexps = true }) {
   const code = [
-    head.replace(GIVEN, () => JSON.stringify(given)),
+    tables + head.replace(GIVEN, () => JSON.stringify(given)),
     "async function __wharfMain() {",
     tail,
     "}",
     last,
   ].join("\n");
-  return regexps ? withoutProperties(code, project) : code;
+  return regexps ? withoutProperties(code, project, { always: true }) : code;
 }
 
 function lastLines({ about, lists }, ways) {

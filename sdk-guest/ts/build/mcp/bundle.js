@@ -45,7 +45,9 @@ export async function bundle({ entry, project, forNode = false }) {
     .replace(/\nexport \{[^}]*\};\s*$|\nexport default require_\w+\(\);\s*$/g, "\n");
   const modules = Object.keys(made.metafile.inputs);
   const own = ownText(text.slice(0, at), new Map(modules.map((name) => [name, isOwn(placeOf(name, project))])));
-  return { head: own.rest, tail: `${own.moved}${tail}`, missing, inputs: Object.keys(made.metafile.inputs), packages };
+  const ours = new Set(modules.filter((name) => placeOf(name, project).startsWith(LIB)));
+  const others = linesOf(text, (name) => !ours.has(name));
+  return { head: own.rest, tail: `${own.moved}${tail}`, others, missing, inputs: modules, packages };
 }
 
 /** Whether a path is a file in a folder, and no link to one elsewhere, or to nothing. */
@@ -81,7 +83,18 @@ function ownText(text, modules) {
   return { rest: rest.join("\n"), moved: moved.length ? `\n${moved.join("\n")}\n` : "" };
 }
 
-const VIRTUAL = /^(lacking|short|inert|fetch|node):/;
+/** The lines of the modules that `keep` says. */
+function linesOf(text, keep) {
+  let kept = true;
+  const found = [];
+  for (const line of text.split("\n")) {
+    if (/^\/\/ \S+$/.test(line)) kept = keep(line.slice(3));
+    if (kept) found.push(line);
+  }
+  return found.join("\n");
+}
+
+const VIRTUAL = /^(lacking|short|inert|fetch|node|unknown):/;
 
 /** Returns what the server's own modules import that is not their own. */
 function imported(metafile, project, isOwn) {
@@ -185,6 +198,7 @@ function modules({ entry, required, abouts, forNode }, sideEffects) {
         if (file) return { path: file };
         return installed && found.errors.length ? { path, namespace: "absent" } : undefined;
       });
+      build.onResolve({ filter: /^bun:/ }, ({ path }) => ({ path, namespace: "absent" }));
       build.onLoad({ filter: /.*/, namespace: "absent" }, ({ path }) => ({
         contents: `throw Object.assign(new Error(${JSON.stringify(`Cannot find module '${path}'`)}), { code: "MODULE_NOT_FOUND" });`,
       }));

@@ -70,13 +70,15 @@ export const setGlobalDispatcher = () => {};
 export const getGlobalDispatcher = () => new Agent();
 `;
 
+/** Everything that is called `node:` is a part of some version of Node.js. */
 const NODE = new RegExp(
-  `^(node:)?(${builtinModules
+  `^node:.+$|^(${builtinModules
     .filter((name) => !/^(node:)?_/.test(name))
     .map((name) => name.replace("node:", ""))
     .join("|")})$`,
 );
 const ALWAYS = /^node:/;
+const isKnown = (name) => builtinModules.some((one) => one === name || one === `node:${name}`);
 
 /** Returns the file that takes the place of a part of Node.js, if there is one. */
 export function replacement(name, jspm) {
@@ -111,6 +113,7 @@ export function nodeModules({ jspm, packagesFrom, missing, acorn }) {
       build.onResolve({ filter: NODE }, ({ path, kind }) => {
         const name = path.replace(ALWAYS, "");
         // `require("events")` returns the class itself, where `import` returns a module with a default.
+        if (!isKnown(name)) return { path: name, namespace: "unknown" };
         if (kind === "require-call") return { path: name, namespace: "required" };
         const file = replacement(name, jspm);
         if (file) return { path: name, namespace: "node", pluginData: file };
@@ -161,6 +164,11 @@ export function nodeModules({ jspm, packagesFrom, missing, acorn }) {
           loader: "js",
         };
       });
+      build.onLoad({ filter: /.*/, namespace: "unknown" }, ({ path }) => ({
+        contents: `const { unknown } = require("wharf-sdk:lib/mcp/lacking.js"); module.exports = unknown(${JSON.stringify(path)});`,
+        loader: "js",
+        resolveDir: LIB,
+      }));
       build.onLoad({ filter: /.*/, namespace: "short" }, ({ path }) => ({ contents: SHORT[path], loader: "js" }));
       build.onLoad({ filter: /.*/, namespace: "lacking" }, async ({ path }) => ({
         contents: await lackingSource(path),

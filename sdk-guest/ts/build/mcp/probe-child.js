@@ -5,6 +5,8 @@ import { writeFileSync } from "node:fs";
 const [bundle, output] = process.argv.slice(2);
 const real = { exit: process.exit.bind(process), setTimeout };
 const START_MS = 15_000;
+/** A start that does nothing for so long waits for a timer. */
+const IDLE_MS = 200;
 const said = [];
 
 const finish = (found) => {
@@ -41,6 +43,7 @@ try {
   const packages = [...wharf.time.touched];
   wharf.time.touched.clear();
   wharf.server.setMain(main);
+  wharf.time.pace.idle = () => new Promise((done) => real.setTimeout(done, IDLE_MS));
   const { client } = wharf.wire;
   const keep = client.said;
   client.said = (text) => {

@@ -1,7 +1,7 @@
 // What a server's modules get of time, random numbers and timers while the snapshot is made: constants, and timers that start in the first
 // call. The engine has none of these at build time, and a snapshot would repeat real ones in each call.
 
-const state = { building: true, touched: new Set(), waiting: [] };
+const state = { building: true, touched: new Set(), waiting: [], passed: 0 };
 
 /** Whether the snapshot is being made. */
 export const building = () => state.building;
@@ -76,10 +76,12 @@ class Timeout {
   #kind;
   #args;
   #id;
+  #due;
 
   constructor(kind, args) {
     this.#kind = kind;
     this.#args = args;
+    this.#due = state.passed + (Number(args[1]) || 0);
     if (state.building) state.waiting.push(this);
     else this.refresh();
   }
@@ -92,6 +94,15 @@ class Timeout {
     if (this.#id !== undefined) real[`clear${this.#kind}`](this.#id);
     else state.waiting = state.waiting.filter((one) => one !== this);
     return this;
+  }
+  /** When it is due, if it runs once, in the time that passes at build. */
+  get due() {
+    return this.#kind === "Timeout" ? this.#due : Infinity;
+  }
+  run() {
+    const [work, , ...args] = this.#args;
+    this.close();
+    work(...args);
   }
   ref() {
     return this;
@@ -139,7 +150,28 @@ if (fetch) {
 }
 
 /** Forgets the timers that the modules set so far. */
-export const forgetTimers = () => void (state.waiting = []);
+export function forgetTimers() {
+  state.waiting = [];
+  state.passed = 0;
+}
+
+/** Runs the timer that is due next, if it is before `most`: at build, no time passes but for timers that a start waits for. */
+export function advance(most) {
+  const next = state.waiting.reduce((soonest, one) => (one.due < (soonest?.due ?? Infinity) ? one : soonest), undefined);
+  if (!next || next.due > most) return false;
+  touch("time");
+  state.passed = next.due;
+  next.run();
+  return true;
+}
+
+/** Waits until the work that waits for nothing else has been done. The probe, in which some of it takes time, has its own way. */
+export const pace = { idle: () => turns(1000) };
+
+/** Lets other work take its turn so many times. */
+export async function turns(count) {
+  for (let left = count; left > 0; left--) await undefined;
+}
 
 /** Ends the time of the build. Called at the start of each call. */
 export function live() {

@@ -3,6 +3,7 @@
 import "./build-time.js";
 import "./intl.js";
 import "./stack.js";
+import "./base64url.js";
 import { Buffer } from "node:buffer";
 import { log } from "../host.js";
 import { building } from "./build-time.js";

@@ -27,6 +27,18 @@ export function lacking(module, name) {
   };
 }
 
+/** Returns an object for a part of Node.js that the Node.js of the build does not have either, so that its names are not known. */
+export function unknown(module) {
+  const itself = new Proxy(function () {}, {
+    get: (_, name) =>
+      typeof name === "string" && name !== "__esModule" && name !== "then" && name !== "prototype"
+        ? lacking(module, name)
+        : undefined,
+    getPrototypeOf: () => itself,
+  });
+  return itself;
+}
+
 /** Returns an object for a part of a package that is compiled for one kind of machine. */
 export function native(path) {
   return new Proxy(

@@ -2,7 +2,7 @@
 
 import * as time from "./build-time.js";
 import { ending, renew } from "./node/process.js";
-import { client, connected, fail, hangUp, notify, request } from "./wire.js";
+import { asking, client, connected, fail, hangUp, notify, request } from "./wire.js";
 
 const PATIENCE_MS = 20_000;
 const said = [];
@@ -46,12 +46,21 @@ export function start() {
       ? undefined
       : setTimeout(() => stop(new Error("it does not read its stdin")), PATIENCE_MS);
     Promise.resolve().then(main).catch(stop);
+    let reads = false;
+    if (time.building()) pass(() => reads || ended !== undefined);
     connected().then(() => {
+      reads = true;
       clearTimeout(timer);
       resolve();
     });
   });
   return starting;
+}
+
+/** Lets the time pass for which a start waits while the plugin is built. */
+async function pass(isOver) {
+  do await time.pace.idle();
+  while (!isOver() && time.advance(PATIENCE_MS));
 }
 
 /** Forgets the server that was started. */
@@ -72,7 +81,22 @@ export async function greet({
 } = {}) {
   const about = await request("initialize", { protocolVersion: revision, capabilities, clientInfo: info });
   notify("notifications/initialized");
+  await greeted();
   return about;
+}
+
+/** So many turns a server has for what it does when it is initialized before it asks the client something, and after the answer. */
+const TURNS = { before: 50, after: 500 };
+
+/** Waits until the server has done what it does when it is initialized, such as asking for the roots. */
+async function greeted() {
+  let asked = asking();
+  await time.turns(TURNS.before);
+  while (asking() !== asked || asking.open()) {
+    asked = asking();
+    await asking.ended();
+    await time.turns(TURNS.after);
+  }
 }
 
 /** Asks for a whole list, page by page. */

@@ -98,6 +98,7 @@ export function hangUp() {
   direct = undefined;
   pending = new Map();
   last = 0;
+  open.clear();
 }
 
 /** Waits until a server reads its stdin. */
@@ -146,13 +147,25 @@ function received(line) {
   for (const one of all) take(one);
 }
 
+/** The server's requests that have no answer yet, and how many there were. */
+const open = new Set();
+let opened = 0;
+export const asking = () => opened;
+asking.open = () => open.size > 0;
+asking.ended = () => Promise.all(open);
+
 /** Takes a message of the server. */
 export function take({ id, method, params, result, error }) {
   if (method !== undefined && id !== undefined) {
-    client.request(method, params ?? {}).then(
-      (value) => send({ id, result: value }),
-      (thrown) => send({ id, error: { code: thrown?.code ?? -32603, message: String(thrown?.message ?? thrown) } }),
-    );
+    opened++;
+    const answered = client
+      .request(method, params ?? {})
+      .then(
+        (value) => send({ id, result: value }),
+        (thrown) => send({ id, error: { code: thrown?.code ?? -32603, message: String(thrown?.message ?? thrown) } }),
+      )
+      .finally(() => open.delete(answered));
+    open.add(answered);
   } else if (method !== undefined) {
     client.notification(method, params ?? {});
   } else {
