@@ -6,8 +6,7 @@ use super::{charged::Client, common::Replicas};
 
 /// Starts two replicas, of which the second one has little memory for what clients send and get.
 async fn replicas() -> Replicas {
-    let more =
-        "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[limits]\ntotal_host_memory_mib = 512\noutput_kib = 8192\n";
+    let more = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[limits]\ntotal_host_memory_mib = 512\noutput_kib = 8192\n";
     let mut replicas = Replicas::with(1, more, "limits = { timeout_ms = 60000 }").await;
     replicas.another("total_host_memory_mib = 512", "total_host_memory_mib = 16").await;
     replicas
