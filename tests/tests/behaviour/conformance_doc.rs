@@ -26,7 +26,7 @@ const SCENARIOS: &str = "
     tools-call-sampling tools-call-simple-text tools-call-with-logging tools-call-with-progress tools-list";
 
 /// The locations of unit tests, by the name of the crate.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("wharf_protocol", "host/protocol/src"),
     ("wharf_sandbox", "host/sandbox/src"),
     ("wharf_base", "host/base/src"),
