@@ -37,10 +37,13 @@ pub async fn run(command: &Build) -> Result<ExitCode> {
     let project = Project::open(&command.project.folder)?;
     build_artifact(&project, command.project.setup).await?;
     let config = config(&project, &project.build.artifact)?;
-    let lacking = lacking(&project.build.artifact, &config)?;
-    for plugin in load(config).await?.wharf.plugins() {
+    for plugin in load(config.clone()).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
-            if problem.stage == Stage::List && !lacking.is_empty() {
+            let lacking = match problem.stage {
+                Stage::List => lacking(&project.build.artifact, &config)?,
+                _ => Vec::new(),
+            };
+            if !lacking.is_empty() {
                 print(&format!(
                     "note: what it offers is not checked, because it does not say that without its variables ({}): {}",
                     lacking.join(", "),
