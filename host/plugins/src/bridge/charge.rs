@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use wharf_protocol::Shown;
 use wharf_sandbox::json::Room;
 
-use wharf_base::{accounts::Account, text::clean};
+use wharf_base::{ledger::Account, text::clean};
 use wharf_schema::{self as schema, Schema};
 
 /// The memory charge for an entry without its texts, and the number of copies charged for each text: as listed, as published, and in the
@@ -23,6 +23,8 @@ pub struct OfferCharge {
     pub account: Account,
     pub room: Room,
     pub icons_left_out: usize,
+    /// The names of the entries that are taken, each with its kind.
+    names: HashSet<(&'static str, String)>,
     odd: Vec<String>,
     /// The number of odd entries, also of those that are not named.
     odd_count: usize,
@@ -35,7 +37,8 @@ pub struct OfferCharge {
 impl OfferCharge {
     pub fn new(account: &Account) -> Self {
         let (account, room) = (account.clone(), Room::of(account));
-        Self { account, room, icons_left_out: 0, odd: Vec::new(), odd_count: 0, refused: None, full: None }
+        let names = HashSet::new();
+        Self { account, room, icons_left_out: 0, names, odd: Vec::new(), odd_count: 0, refused: None, full: None }
     }
 
     /// Returns what is odd, in sentences.
@@ -67,12 +70,12 @@ impl OfferCharge {
     /// Takes an entry, or leaves it out: one odd entry takes no other away. Fails only if no entry can be taken.
     pub fn take<T>(
         &mut self,
-        (kind, own): (&str, &str),
-        (taken, names): (&mut Vec<T>, &mut HashSet<String>),
+        (kind, own): (&'static str, &str),
+        taken: &mut Vec<T>,
         offered: Result<(String, T), String>,
     ) -> Result<(), String> {
         let why = match offered {
-            Ok((name, entry)) if names.insert(name.clone()) => {
+            Ok((name, entry)) if self.names.insert((kind, name.clone())) => {
                 if !name.ends_with(own) {
                     self.odd(format!("the {kind} `{}` is published as `{}`", shown(own), shown(&name)));
                 }
@@ -112,10 +115,10 @@ pub fn tool_schema(
         return Err(format!("{which} schema: {why}"));
     }
     let mut as_it_is = || {
-        Schema::unchecked(text, which == "input")?;
+        let schema = Schema::unchecked(text, which == "input")?;
         charge.pay(UNCHECKED_COPIES * text.len())?;
         let shown = Shown::schema_text(text)?;
-        let schema = Schema::unchecked(shown.get(), which == "input")?;
+        let schema = if shown.get() == text { schema } else { Schema::unchecked(shown.get(), which == "input")? };
         Ok((shown, schema))
     };
     let both = as_it_is().map_err(|error: String| format!("{which} schema: {error}"))?;

@@ -1,7 +1,7 @@
 //! Validates and sanitizes the tools, resources, templates and prompts that a plugin lists, and assigns the names under which they are
 //! published.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -142,29 +142,25 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     let mut charge = OfferCharge::new(account);
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
-    let mut names = HashSet::new();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
         let offered = offered_tool(config, tool, &mut charge);
         let offered = offered.map(|one| (one.published.name.clone(), Arc::new(one)));
-        charge.take(("tool", &tool.name), (&mut offer.tools, &mut names), offered)?;
+        charge.take(("tool", &tool.name), &mut offer.tools, offered)?;
     }
-    names.clear();
     for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
         let offered = offered_resource(config, entry, &mut charge).map(|one| (entry.uri.clone(), one));
-        charge.take(("resource", &entry.uri), (&mut offer.resources, &mut names), offered)?;
+        charge.take(("resource", &entry.uri), &mut offer.resources, offered)?;
     }
-    names.clear();
     for entry in listing.templates.iter().filter(|entry| !withheld_template(config, &entry.uri_template)) {
         if offer.templates.len() >= MAX_TEMPLATES {
             return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
         }
         let offered = offered_template(config, entry, &mut charge).map(|one| (entry.uri_template.clone(), one));
-        charge.take(("template", &entry.uri_template), (&mut offer.templates, &mut names), offered)?;
+        charge.take(("template", &entry.uri_template), &mut offer.templates, offered)?;
     }
-    names.clear();
     for prompt in listing.prompts.iter().filter(|prompt| config.allows_prompt(&prompt.name)) {
         let offered = offered_prompt(config, prompt, &mut charge).map(|one| (one.published.name.clone(), one));
-        charge.take(("prompt", &prompt.name), (&mut offer.prompts, &mut names), offered)?;
+        charge.take(("prompt", &prompt.name), &mut offer.prompts, offered)?;
     }
     let nothing =
         offer.tools.is_empty() && offer.resources.is_empty() && offer.templates.is_empty() && offer.prompts.is_empty();

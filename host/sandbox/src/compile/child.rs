@@ -251,7 +251,7 @@ impl Compilers {
                 self.config.timeout.as_millis()
             ))),
         };
-        ended(child, said, mib).await
+        ended(child, said, (mib, self.total_mib)).await
     }
 }
 
@@ -317,7 +317,10 @@ async fn read_reply(
 }
 
 /// Waits for the child to exit and checks its status. The reply of a child that failed is ignored.
-async fn ended<T>(mut child: Child, said: Result<T, LoadError>, mib: usize) -> Result<T, LoadError> {
+///
+/// `mib`: how much memory it could use, and the maximum for any component.
+async fn ended<T>(mut child: Child, said: Result<T, LoadError>, mib: (usize, usize)) -> Result<T, LoadError> {
+    let (mib, maximum) = mib;
     match &said {
         // The child has said everything, or stopped early.
         Ok(_) | Err(LoadError::Refused(_)) => {}
@@ -337,7 +340,7 @@ async fn ended<T>(mut child: Child, said: Result<T, LoadError>, mib: usize) -> R
         }
         // A Rust program aborts when an allocation fails.
         (_, Some(signal), _) if signal == rustix::process::Signal::ABORT.as_raw() => Err(LoadError::Compiler(format!(
-            "it needed more than {mib} MiB of memory, or crashed; no component gets more than 4096 MiB"
+            "it needed more than {mib} MiB of memory, or crashed; no component gets more than {maximum} MiB"
         ))),
         (_, Some(signal), _) => Err(LoadError::Compiler(format!("it was killed by signal {signal}"))),
         (_, None, _) => Err(LoadError::Compiler(format!("it ended with {status}"))),

@@ -19,7 +19,6 @@ use wasmtime_wasi_http::{
     WasiHttpView,
 };
 
-use crate::wasi::fixed::prescribe;
 use crate::{
     adapter::command::Process,
     bindings::{announcements, environment, logging, progress, types},
@@ -31,6 +30,7 @@ use crate::{
         written::Written,
     },
     wasi::{
+        fixed::prescribe,
         reach::{self, Events, NoEvents, PluginSpec, Wait},
         traces::Traces,
         traffic::{Traffic, denied},
@@ -295,17 +295,17 @@ impl preopens::Host for State {
         if self.directories.is_empty() {
             self.call.traces.deny(Denial::NoDirectory { asked: false });
         }
+        let handles = self.directories.iter().map(reach::open).collect::<Result<Vec<_>, _>>()?;
         let mut open = Vec::with_capacity(self.directories.len());
-        for directory in &self.directories {
-            let handle = reach::open(directory)?;
+        for (directory, handle) in self.directories.iter().zip(&handles) {
             for path in std::iter::once(directory.guest_path.as_str()).chain(directory.real_path()) {
                 let descriptor = self.table.push(Descriptor::Dir(handle.clone()))?;
                 open.push((descriptor, path.to_owned()));
             }
         }
         // The paths in a command's arguments may be relative, as in a shell.
-        if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {
-            let descriptor = self.table.push(Descriptor::Dir(reach::open(first)?))?;
+        if let Some(first) = handles.first().filter(|_| self.output.is_some()) {
+            let descriptor = self.table.push(Descriptor::Dir(first.clone()))?;
             open.push((descriptor, ".".into()));
         }
         Ok(open)

@@ -4,7 +4,6 @@
 use std::{borrow::Cow, sync::Arc, task::Poll};
 
 use tracing::Instrument;
-use wharf_base::places::Place;
 use wharf_protocol::Method;
 use wharf_sandbox::{CallError, Operation, PluginCall, Report};
 use wharf_scope::Denial;
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::client::{context::Context, session::Session};
 use wharf_base::{
+    places::Place,
     principal::Owner,
     refusals::{Reason, What},
     text::{clean, clip, escaped},
@@ -127,7 +127,7 @@ async fn finished<T>(
                 Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
                 None => {
                     let said = clean(&failure.message);
-                    Failed::new(Why::Failed, join(&said, &hints.about(&said)))
+                    Failed::new(Why::Failed, join(&said, &hints.about([said.as_str()])))
                 }
             })
         }
@@ -152,7 +152,7 @@ async fn finished<T>(
             };
             let why = said.unwrap_or_else(|| clean(&error.to_string()).to_string());
             let text = format!("The plugin `{id}` did not finish: {why}.");
-            Err(Failed::new(Why::Failed, join(&text, &hints.about("directory"))))
+            Err(Failed::new(Why::Failed, join(&text, &hints.about(["directory"]))))
         }
     }
 }
@@ -295,10 +295,11 @@ struct Refused {
 }
 
 impl Hints {
-    /// Returns what explains an error. `error`: its text. Runtimes ask for directories at their start, so that alone explains no error.
-    pub fn about(&self, error: &str) -> String {
+    /// Returns what explains an error. `error`: its texts. Runtimes ask for directories at their start, so that alone explains no error.
+    pub fn about<'a>(&self, error: impl IntoIterator<Item = &'a str>) -> String {
         let Some(refused) = &self.0 else { return String::new() };
-        let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || means_files(error));
+        let about_files = || error.into_iter().any(means_files);
+        let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || about_files());
         let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str())];
         all.into_iter().flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
     }
@@ -344,8 +345,8 @@ mod tests {
             ("The folder of notes cannot be read.", true),
             ("the path /a does not exist", true),
         ] {
-            assert_eq!(!hints(false).about(error).is_empty(), expected, "{error}");
-            assert!(!hints(true).about(error).is_empty(), "{error}");
+            assert_eq!(!hints(false).about([error]).is_empty(), expected, "{error}");
+            assert!(!hints(true).about([error]).is_empty(), "{error}");
         }
     }
 

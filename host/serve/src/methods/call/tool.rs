@@ -140,8 +140,8 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
     }
 }
 
-/// Checks arguments against the schema, unless they are the tool's to validate. If they fit only when they are rewritten, also returns what the plugin gets. Sealed state is
-/// bound to what the client wrote.
+/// Checks arguments against the schema, unless they are the tool's to validate. If they fit only when they are rewritten, also returns what
+/// the plugin gets. Sealed state is bound to what the client wrote.
 async fn checked_arguments(
     ctx: &Context,
     (served, tool): (&Served, &OfferedTool),
@@ -252,11 +252,11 @@ impl Call {
 fn with_hints(outcome: ToolAnswer, hints: &Hints) -> ToolAnswer {
     match outcome {
         ToolAnswer::Result(mut result) if result.is_error => {
-            let texts = result.content.iter().map(|content| match content {
-                Content::Text(text) | Content::Raw(text) => text.as_str(),
-                _ => "",
+            let texts = result.content.iter().filter_map(|content| match content {
+                Content::Text(text) | Content::Raw(text) => Some(text.as_str()),
+                _ => None,
             });
-            let hints = hints.about(&texts.collect::<Vec<_>>().join("\n"));
+            let hints = hints.about(texts);
             if !hints.is_empty() {
                 result.content.push(Content::Text(hints));
             }
