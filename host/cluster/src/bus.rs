@@ -96,7 +96,7 @@ enum Act<V> {
     Begin(u64),
     Frame(u64, V),
     End(u64),
-    /// There is no room for the question, its answer, or what follows on the stream.
+    /// The question, its answer, or the next frame of the stream is not passed on.
     Cut(u64, NoRoom),
     /// Nobody reads the stream any more.
     Leave(u64),
@@ -436,7 +436,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Returns the next frame, or why there is no room for what follows. `None`: the stream has ended, or the replica is gone.
+    /// Returns the next frame, or why it is not passed on. `None`: the stream has ended, or the replica is gone.
     pub async fn next(&mut self) -> Option<Result<Charged<String>, NoRoom>> {
         loop {
             match timeout(FRAME_TIMEOUT, self.frames.recv()).await {

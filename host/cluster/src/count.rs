@@ -11,9 +11,9 @@ use crate::{cluster::Cluster, silent::Silent};
 const MAX_WAIT_MS: u64 = 86_400_000;
 
 /// Arguments: this replica's address; then, for each key after the first (the replicas that run), its limits for a minute, an hour, a day,
-/// and at once, where 0 stands for any number. Returns 0 if the call was counted, else the number of the key, which limit it is, and after how many
-/// milliseconds to try again; and then for each key the calls in this hour and on this day, and how many milliseconds of the limit for a minute
-/// are used.
+/// and at once, where 0 stands for any number. Returns 0 if the call was counted, else the number of the key, which limit it is, and after
+/// how many milliseconds to try again; and then for each key the calls in this hour and on this day, and how many milliseconds of the limit
+/// for a minute are used.
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua flags=allow-oom

@@ -22,13 +22,13 @@ const ONLY: &str = "";
 /// What comes before the name of a field, so that none is the one with the charge.
 const FIELD_MARK: &str = "=";
 
-/// Writes fields of a value, and charges them. Keys: the value; what all parties hold. Arguments: the party; the beginning of the keys with what
-/// each party holds; the bytes for all parties; for how many milliseconds the value lives, 0 to remove it; the least that is charged for it;
-/// what must be so (`any`, `absent`, `there`, or the nonce of its only field); whether all other fields go; then the name and the text of each
-/// field, without a text to remove it. Returns 1, or 0 if it is not as it must be, or -1 if the party may not hold as much.
+/// Writes fields of a value, and charges them. Keys: the value; what all parties hold. Arguments: the party; the beginning of the keys with
+/// what each party holds; the bytes for all parties; for how many milliseconds the value lives, 0 to remove it; the least that is charged
+/// for it; what must be so (`any`, `absent`, `there`, or the nonce of its only field); whether all other fields go; then the name and the
+/// text of each field, without a text to remove it. Returns 1, or 0 if it is not as it must be, or -1 if the party may not hold as much.
 ///
-/// An account is a hash: for each moment at which charges end, their bytes; `total`, their sum; and `next`, the first of these moments. Moments are
-/// rounded up by at most an eighth of the time that the value lives, so that an account has few of them.
+/// An account is a hash: for each moment at which charges end, their bytes; `total`, their sum; and `next`, the first of these moments.
+/// Moments are rounded up by at most an eighth of the time that the value lives, so that an account has few of them.
 const WRITE: &str = "
 local MARK, OVERHEAD, FIELD = '.', 640, 96
 local time = redis.call('TIME')

@@ -64,7 +64,7 @@ pub struct Waiting {
     pub accounts: Accounts,
     /// Gets the answer, until it is there. `None` in it: a stream begins.
     pub first: Option<oneshot::Sender<Result<Option<Charged<Value>>, NoRoom>>>,
-    /// Gets the frames of a stream, or why there is no room for more of them. What waits in here is bounded by what is charged for it.
+    /// Gets the frames of a stream, or why the next one is not passed on. Each frame in it is charged to a client.
     pub frames: Option<FrameSender>,
 }
 

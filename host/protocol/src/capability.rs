@@ -82,7 +82,7 @@ impl ClientCapabilities {
 }
 
 /// Returns the capabilities that wharf declares. All of them are declared from the start, regardless of the loaded plugins: plugins come
-/// and go, and a client cannot be notified that the server's capabilities have changed. `tasks`: whether calls may run as tasks.
+/// and go, and a client cannot be notified that the server's capabilities have changed.
 pub(crate) fn server_capabilities(revision: Revision) -> Value {
     let mut capabilities = Object::new();
     capabilities.insert("tools".into(), json!({ "listChanged": true }));

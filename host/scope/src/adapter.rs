@@ -137,7 +137,8 @@ pub enum Output {
     All,
 }
 
-/// A text with places for values: `{name}`, or `{name?}` if the whole text is left out when there is no value.
+/// A text with placeholders. The value of a parameter takes the place of `{name}`. A text with `{name?}` is left out if the parameter has no
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 

@@ -5,10 +5,10 @@ use std::pin::Pin;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 
+pub use crate::denial::{HttpDenial, HttpRefusal, HttpUse};
+
 /// The body of a request or a response.
 pub type Body = UnsyncBoxBody<Bytes, HttpFailure>;
-
-pub use crate::denial::{HttpDenial, HttpRefusal, HttpUse};
 
 /// A request that is being sent.
 pub type Sending = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Unsent>> + Send>>;
@@ -28,7 +28,7 @@ pub trait Network: Send + Sync {
     fn number(&self) -> u64;
 }
 
-/// Why there is no response.
+/// Why a request got no response.
 #[derive(Debug)]
 pub enum Unsent {
     /// The request is not allowed.

@@ -72,7 +72,7 @@ fn what_the_config_of_a_repository_includes_is_a_part_of_it() {
     }
     repo.write("a.txt", "two\n");
     repo.add(&["a.txt"]).unwrap();
-    repo.git(&["config", "includeIf.gitdir:~/work/.path", "shared"]);
+    repo.git(&["config", "includeIf.gitdir:~/projects/.path", "shared"]);
     let refused = failure(repo.committed("two"));
     contains(&refused, "no author is configured");
     contains(&refused, "\nFiles that the repository's config includes could not be read");

@@ -32,8 +32,8 @@ pub struct Call {
     /// Open the folders for reading only
     #[arg(long)]
     pub read_only: bool,
-    /// The component or the existing MCP server, the folders that it may read and write in, the tool's name in the plugin, and the arguments: one JSON object, or
-    /// key=value pairs
+    /// The component or the existing MCP server, the folders that it may read and write in, the tool's name in the plugin, and the
+    /// arguments: one JSON object, or key=value pairs
     #[arg(required = true, value_name = "PLUGIN.wasm DIR TOOL ARGUMENTS")]
     pub words: Vec<String>,
 }

@@ -58,8 +58,8 @@ fn config(client: &Client, path: &Path) -> Vec<Finding> {
         };
         if problems.is_empty() && !server.is_fetched() && !entry.is_own() {
             let says = format!(
-                "{file}: `{}`: {} is another file than this wharf; neither its version nor its arguments were checked, because doctor \
-                 starts no program that a config names",
+                "{file}: `{}`: {} is another file than this wharf; neither its version nor its arguments were checked, because \
+                 `wharf check --machine` starts no program that a config names",
                 server.name, server.command
             );
             let version = shell([server.command.as_str(), "--version"].into_iter());

@@ -155,12 +155,14 @@ impl Endpoint {
             Err(Unanswered::Silent(_) | Unanswered::NoRoom(_)) if purpose == Some(&Purpose::Changes) => Ok(None),
             Err(Unanswered::NoRoom(no_room)) => {
                 let error = RpcError::unavailable(format!(
-                    "another replica of this server has what follows, and there is no room to ask for it: {no_room}; try again"
+                    "another replica of this server has the rest of the stream, and cannot be asked for it: {no_room}; try again"
                 ));
                 Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
             }
             Err(Unanswered::Silent(silent)) => {
-                let error = RpcError::unavailable(format!("{silent}, and another of them has what follows; try again"));
+                let error = RpcError::unavailable(format!(
+                    "{silent}, and another of them has the rest of the stream; try again"
+                ));
                 Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
             }
         }

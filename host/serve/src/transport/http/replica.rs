@@ -193,7 +193,7 @@ pub async fn tell_of_tasks(server: Arc<Server>) {
     }
 }
 
-/// What a client is told if there is no room for what follows on a stream of another replica.
+/// What the last event of another replica's stream says if the rest of the stream is not passed on.
 pub struct Told {
     /// What the stream is for, if that is known.
     pub purpose: Option<Purpose>,
@@ -203,7 +203,8 @@ pub struct Told {
 impl Told {
     /// Returns the last event of the stream. A client whose stream will fit later comes back for the rest.
     fn last(&self, no_room: &NoRoom) -> Bytes {
-        let text = format!("another replica of this server has what follows, and it cannot be passed on: {no_room}");
+        let text =
+            format!("another replica of this server has the rest of the stream, and cannot pass it on: {no_room}");
         match &self.purpose {
             Some(Purpose::Answer(id)) if no_room.never => {
                 resume::lost(&error_text(Some(id), &RpcError::internal(text), self.revision))

@@ -93,7 +93,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Ends a session for good. `party`: the client that ends it, or has opened it. `issued`: when its id was. Returns false if it has ended before.
+    /// Ends a session for good. `party`: the client that ends it, or has opened it. `issued`: when its id was. Returns false if it has
+    /// ended before.
     pub fn end(&self, server: &Server, id: &str, party: Party, issued: u64) -> bool {
         let _reopening = self.reopening.lock();
         if server.remembered.has_ended(id) {
