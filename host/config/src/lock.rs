@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt, fs, io, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use wharf_base::digest::Digest;
 use wharf_base::{
+    digest::Digest,
     guard,
     text::{self, quoted},
 };

@@ -14,7 +14,6 @@ use http::Uri;
 use parking_lot::RwLock;
 use tokio::{net::TcpStream, runtime::Handle, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
-use wharf_base::places::{Place, Places, PoolRule};
 use wharf_scope::network::HttpRefusal;
 
 use super::{
@@ -24,7 +23,11 @@ use super::{
     route::{CONNECT_TIMEOUT, Route, Unconnected},
     target::{Host, Target},
 };
-use wharf_base::{party::Party, refusals::Refusals};
+use wharf_base::{
+    party::Party,
+    places::{Place, Places, PoolRule},
+    refusals::Refusals,
+};
 
 /// The time limit of a DNS look-up.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);

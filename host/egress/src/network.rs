@@ -28,7 +28,6 @@ use hyper_util::{
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, time::timeout};
-use wharf_base::places::Places;
 use wharf_scope::network::{Body, HttpFailure, HttpRefusal, Network, Sending, Unsent};
 
 use super::{
@@ -44,7 +43,7 @@ use super::{
     target::{Host, Scheme, Target},
     tls::{Roots, Tls},
 };
-use wharf_base::{party::Party, text::hex};
+use wharf_base::{party::Party, places::Places, text::hex};
 
 /// How long an idle connection stays in the pool.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);

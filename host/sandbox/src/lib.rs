@@ -24,25 +24,31 @@ pub use bindings::model;
 #[doc(hidden)]
 pub use bounds::pagemap::ioctl;
 pub use bounds::written::NotWritten;
-pub use compile::child::{CompilerConfig, Program, compile_if_asked};
-pub use compile::component::Exports;
-pub use compile::effort::Effort;
-pub use contract::operation::{
-    CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, MAX_QUESTIONS, Outcome, PromptAnswer, ReadAnswer,
-    ReadResource, Text, ToolAnswer,
+pub use compile::{
+    child::{CompilerConfig, Program, compile_if_asked},
+    component::Exports,
+    effort::Effort,
 };
 pub use contract::{
     json,
+    operation::{
+        CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, MAX_QUESTIONS, Outcome, PromptAnswer,
+        ReadAnswer, ReadResource, Text, ToolAnswer,
+    },
     told::{Told, demangled},
 };
-pub use file::load_error::{EngineError, LoadError};
-pub use file::look::would_instantiate;
-pub use file::outside::{Outside, with_section};
-pub use file::sections;
-pub use run::call::{PluginCall, Report};
-pub use run::instance::Operation;
-pub use run::load::{Code, LoadedPlugin};
-pub use run::sandbox::{Sandbox, SandboxConfig};
+pub use file::{
+    load_error::{EngineError, LoadError},
+    look::would_instantiate,
+    outside::{Outside, with_section},
+    sections,
+};
+pub use run::{
+    call::{PluginCall, Report},
+    instance::Operation,
+    load::{Code, LoadedPlugin},
+    sandbox::{Sandbox, SandboxConfig},
+};
 pub use wasi::reach::{Events, NoEvents, PluginSpec, Wait};
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.

@@ -10,7 +10,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Value, json, value::RawValue};
-use wharf_base::places::{Places, PoolRule};
 
 use self::{
     budget::{Exhausted, Lengths},
@@ -19,7 +18,12 @@ use self::{
     nulls::has_null,
     plain::Plain,
 };
-use wharf_base::{explain::nearest, party::Party, text::clip};
+use wharf_base::{
+    explain::nearest,
+    party::Party,
+    places::{Places, PoolRule},
+    text::clip,
+};
 
 pub mod budget;
 mod cost;

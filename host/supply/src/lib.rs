@@ -2,8 +2,8 @@
 //! pipeline starts do this; a wharf that serves reads the store and `wharf.lock`, and uses no network for its plugins.
 //!
 //! `web` sends requests and follows redirects, `registry` speaks the OCI distribution protocol, `challenge` reads what a registry asks for,
-//! `manifest` is what registries store, `version` chooses among tags, `signatures` finds what is attached, `trust` checks it, `store` is the folder of components, `push`
-//! publishes.
+//! `manifest` is what registries store, `version` chooses among tags, `signatures` finds what is attached, `trust` checks it, `store` is
+//! the folder of components, `push` publishes.
 
 #![forbid(unsafe_code)]
 

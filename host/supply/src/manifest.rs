@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use wharf_base::digest::Digest;
-use wharf_base::text::escaped;
+use wharf_base::{digest::Digest, text::escaped};
 use wharf_scope::MAX_COMPONENT_BYTES;
 
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

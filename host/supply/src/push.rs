@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode, Uri, header::LOCATION};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
-use wharf_base::digest::Digest;
-use wharf_base::text::escaped;
+use wharf_base::{digest::Digest, text::escaped};
 use wharf_config::config::reference::{OciReference, OciVersion};
 
 use super::{

@@ -6,8 +6,7 @@ use http::{HeaderValue, Method, StatusCode, Uri, header::WWW_AUTHENTICATE};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use tokio::sync::Mutex;
-use wharf_base::digest::Digest;
-use wharf_base::text::escaped;
+use wharf_base::{digest::Digest, text::escaped};
 use wharf_config::config::{
     reference::{OciReference, OciVersion},
     sources::SourceRules,

@@ -5,8 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{StatusCode, Uri};
-use wharf_base::digest::Digest;
-use wharf_base::text;
+use wharf_base::{digest::Digest, text};
 use wharf_config::config::{
     Config,
     reference::{OciReference, OciVersion, SourceReference},

@@ -1,5 +1,5 @@
-//! The signatures that refer to a manifest in a registry. Everybody who may write to the registry can attach anything, so what is attached besides
-//! the right signature must neither help nor hurt: each is looked at by itself, and one that cannot be fetched is left out.
+//! The signatures that refer to a manifest in a registry. Everybody who may write to the registry can attach anything, so what is attached
+//! besides the right signature must neither help nor hurt: each is looked at by itself, and one that cannot be fetched is left out.
 
 use std::slice;
 

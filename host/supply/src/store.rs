@@ -18,8 +18,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
-use wharf_base::digest::Digest;
-use wharf_base::{guard, text};
+use wharf_base::{digest::Digest, guard, text};
 use wharf_config::config::{
     parse_hex32,
     sources::{MAX_RECORD_BYTES, Verdict, in_store},

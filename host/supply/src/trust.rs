@@ -9,8 +9,7 @@ use std::{path::Path, time::SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use wharf_base::digest::Digest;
-use wharf_base::{guard, text};
+use wharf_base::{digest::Digest, guard, text};
 use wharf_config::config::sources::{MAX_KEY_BYTES, SignerRule, Verdict};
 use wharf_trust::{
     Artifact, Covers, MinisignKey, PublicKey, Root, Signature, Signed as By, SignerIdentity, Trusted, Verified, verify,

@@ -39,8 +39,10 @@
 #![forbid(unsafe_code)]
 
 pub use wharf_app::{Builder, Call, Error, ErrorKind, Session, Wharf, call, http, model};
-pub use wharf_base::principal::{Principal, User};
-pub use wharf_base::{digest::Digest, digest::InvalidDigest};
+pub use wharf_base::{
+    digest::{Digest, InvalidDigest},
+    principal::{Principal, User},
+};
 pub use wharf_config::config::{Ask, Plugin};
 pub use wharf_policy::access::{
     approval::{ApprovalRequest, Approver, Decision},

@@ -18,7 +18,7 @@ use crate::authoring::{
     project::Project,
 };
 use wharf_base::{failed::failed, text};
-use wharf_config::{config, config::CommandLine};
+use wharf_config::config::{self, CommandLine};
 use wharf_plugins::plugins::{
     snapshot::Serving,
     status::{Stage, Status},

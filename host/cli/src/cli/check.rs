@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::load::{load, print};
 use wharf_app::operator::{ShownRole, check_certificate};
 use wharf_base::text;
-use wharf_config::{config, config::CommandLine};
+use wharf_config::config::{self, CommandLine};
 use wharf_egress::secrets::SecretSource;
 use wharf_plugins::{
     audit,

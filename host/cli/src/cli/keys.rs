@@ -13,7 +13,7 @@ use super::{
     load::print,
 };
 use wharf_base::{rewrite::rewrite, text::escaped};
-use wharf_config::{config, config::CommandLine};
+use wharf_config::config::{self, CommandLine};
 use wharf_policy::auth::api_keys::{self, File, Key, Secret, digest, generate};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

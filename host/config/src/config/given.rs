@@ -5,7 +5,6 @@ use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use serde::Serialize;
-use wharf_base::digest::Digest;
 
 use super::{
     default_paths::absolute,
@@ -14,7 +13,7 @@ use super::{
     resolved::Config,
     source::{Component, PluginSource},
 };
-use wharf_base::explain::THIS_KEY;
+use wharf_base::{digest::Digest, explain::THIS_KEY};
 use wharf_egress::rule;
 use wharf_policy::access::{
     capability::Access,

@@ -3,7 +3,6 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_base::digest::Digest;
 use wharf_scope::{Limits, MAX_INSTRUCTIONS_BYTES, MemoryLimit, adapter::Adapter, network::HttpLimits};
 
 use super::{
@@ -20,6 +19,7 @@ use super::{
 };
 use crate::lock;
 use wharf_base::{
+    digest::Digest,
     pattern::Pattern,
     quota::Quota,
     text::{self, toml_header},

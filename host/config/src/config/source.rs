@@ -12,10 +12,9 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use sha2::Sha256;
-use wharf_base::digest::Digest;
 
 use super::sources::PublishedPlugin;
-use wharf_base::paths::Stamp;
+use wharf_base::{digest::Digest, paths::Stamp};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PluginSource {

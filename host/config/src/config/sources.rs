@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail, ensure};
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use wharf_base::digest::Digest;
 
 use super::{
     default_paths::{self, base_dirs},
@@ -19,7 +18,7 @@ use super::{
     reference::SourceReference,
 };
 use crate::lock::{FILE_NAME, Lock, Release, Source, same_version};
-use wharf_base::{guard, text};
+use wharf_base::{digest::Digest, guard, text};
 use wharf_egress::{
     secrets::{SecretSource, SecretSources},
     target::Target,

@@ -15,12 +15,12 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wharf_base::places::{PoolRule, may_take};
 
 use super::subject::{ApprovalSubject, CallKind};
 use wharf_base::{
     guard::check_private_file,
     paths::Stamp,
+    places::{PoolRule, may_take},
     rewrite::rewrite,
     text::{escaped, hex},
 };

@@ -4,11 +4,11 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use wharf_base::places::{Occupant, Places, PoolRule};
 
 use self::{kept::Kept, remembered::Principals, ticket::Tickets};
 use wharf_base::{
     party::Party,
+    places::{Occupant, Places, PoolRule},
     program::{self, Command},
 };
 use wharf_config::config::approvals::Remember;

@@ -11,10 +11,14 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use super::subject::CallKind;
-use wharf_base::{ledger::Charge, party::Party, principal::Principal};
+use wharf_base::{
+    ledger::Charge,
+    party::Party,
+    places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule},
+    principal::Principal,
+};
 
 /// The most approvals of one session.
 const MAX_KINDS: usize = 256;

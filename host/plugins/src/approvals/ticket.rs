@@ -10,10 +10,10 @@ use std::{
 use anyhow::{Result, anyhow};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use wharf_base::places::{Place, Places, PoolRule};
 
 use wharf_base::{
     party::Party,
+    places::{Place, Places, PoolRule},
     request_state::{LIFETIME, Ticket},
 };
 

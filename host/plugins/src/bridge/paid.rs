@@ -3,13 +3,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use wharf_base::places::{Place, Places};
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     ledger::{Account, Charge, Full, tree_bytes},
     party::Party,
+    places::{Place, Places},
 };
-use wharf_sandbox::{PromptAnswer, ReadAnswer, ToolAnswer, json::Room, model as wit, model::Content};
+use wharf_sandbox::{
+    PromptAnswer, ReadAnswer, ToolAnswer,
+    json::Room,
+    model::{self as wit, Content},
+};
 
 /// What the JSON of one answer takes, until this is dropped.
 pub struct Paid {

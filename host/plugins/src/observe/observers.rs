@@ -6,7 +6,6 @@ use std::{
 };
 
 use serde_json::Value;
-use wharf_base::digest::Digest;
 use wharf_protocol::{Method, Revision};
 use wharf_sandbox::Report;
 use wharf_scope::Scope;
@@ -17,7 +16,7 @@ use super::{
     record::{Action, ApprovalOutcome, CallRecord, Denied, Ended, Granted, Observer, RequestFacts},
     trace::{Span, TracedNetwork, Tracer},
 };
-use wharf_base::{principal::Principal, slot::Slot};
+use wharf_base::{digest::Digest, principal::Principal, slot::Slot};
 
 /// A handle to all recipients of records. Cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]

@@ -7,12 +7,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use wharf_base::digest::Digest;
 use wharf_protocol::{Method, Revision, meta::Trace};
 use wharf_sandbox::CallError;
 use wharf_scope::{Denial, Scope, network::HttpUse};
 
-use wharf_base::{principal::Principal, slot::Slot, text::escaped};
+use wharf_base::{digest::Digest, principal::Principal, slot::Slot, text::escaped};
 use wharf_policy::access::{
     capability::Access,
     grants::hint::{self, By},

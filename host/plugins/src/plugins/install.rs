@@ -5,7 +5,6 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
-use wharf_base::places::Party;
 use wharf_sandbox::{
     Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, sections::WANTS,
 };
@@ -25,6 +24,7 @@ use crate::{
 };
 use wharf_base::{
     ledger::Ledger,
+    places::Party,
     text::{self, clip, escaped},
 };
 use wharf_config::{
@@ -36,7 +36,7 @@ use wharf_policy::access::{
     scope::Scopes,
     wants::{parse, want::Wants},
 };
-use wharf_schema::{budget, budget::Lengths};
+use wharf_schema::budget::{self, Lengths};
 
 /// The maximum number of list requests to plugins at once. They run in the same sandbox as calls, and calls must not have to wait for
 /// them.

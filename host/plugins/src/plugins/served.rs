@@ -9,12 +9,15 @@ use std::{
 };
 
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wharf_base::places::{Places, PoolRule};
 use wharf_sandbox::LoadedPlugin;
 use wharf_scope::MAX_INSTRUCTIONS_BYTES;
 
 use crate::bridge::Offer;
-use wharf_base::{session_id::ListDigests, text::clean};
+use wharf_base::{
+    places::{Places, PoolRule},
+    session_id::ListDigests,
+    text::clean,
+};
 use wharf_config::config::PluginConfig;
 use wharf_policy::access::wants::want::{WantedGrant, Wants};
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use wharf_base::digest::Digest;
 use wharf_sandbox::LoadedPlugin;
 use wharf_scope::{MAX_INSTRUCTIONS_BYTES, adapter::ServedAs};
 
@@ -12,7 +11,10 @@ use super::{
     status::{Status, Subject},
 };
 use crate::bridge::Offer;
-use wharf_base::text::{self, toml_header};
+use wharf_base::{
+    digest::Digest,
+    text::{self, toml_header},
+};
 use wharf_config::config::{
     Origin, PluginConfig,
     approvals::{Confirm, Which},

@@ -9,9 +9,12 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
-use wharf_base::{ledger::Charge, party::Party};
+use wharf_base::{
+    ledger::Charge,
+    party::Party,
+    places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule},
+};
 
 /// The limit of stored tasks.
 pub static KEPT: PoolRule = PoolRule {
@@ -134,7 +137,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn charge() -> Charge {
-        wharf_base::accounts::Account::new(1 << 20).charge(1).unwrap()
+        wharf_base::ledger::Account::new(1 << 20).charge(1).unwrap()
     }
 
     fn keep(kept: &Kept, party: &str, id: &str, within: Duration) -> bool {

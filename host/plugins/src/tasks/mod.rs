@@ -15,10 +15,14 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use wharf_base::places::{Place, Places, PoolFull, PoolRule};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
-use wharf_base::{ledger::Charge, party::Party, principal::Owner};
+use wharf_base::{
+    ledger::Charge,
+    party::Party,
+    places::{Place, Places, PoolFull, PoolRule},
+    principal::Owner,
+};
 
 mod kept;
 mod records;

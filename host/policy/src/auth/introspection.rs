@@ -13,13 +13,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
-use wharf_base::places::{Places, PoolRule};
 
 use super::{
     fetch,
     settings::{Introspection, is_safe},
 };
-use wharf_base::{party::Party, refusals::Refusals};
+use wharf_base::{
+    party::Party,
+    places::{Places, PoolRule},
+    refusals::Refusals,
+};
 use wharf_egress::{outgoing::Outgoing, secrets::Vault};
 
 /// The most introspection requests at once. Anybody can make wharf send one, with any unknown token.

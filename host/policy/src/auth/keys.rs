@@ -15,7 +15,6 @@ use jsonwebtoken::{
 };
 use parking_lot::Mutex;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
-use wharf_base::places::{Place, Places, PoolRule};
 
 use super::{
     fetch,
@@ -23,6 +22,7 @@ use super::{
 };
 use wharf_base::{
     party::{Party, named},
+    places::{Place, Places, PoolRule},
     text::escaped,
 };
 use wharf_egress::outgoing::Outgoing;

@@ -9,10 +9,12 @@ use std::{
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use wharf_base::places::{Place, Places, PoolRule};
 
 use super::identity::Identity;
-use wharf_base::party::{Party, party};
+use wharf_base::{
+    party::{Party, party},
+    places::{Place, Places, PoolRule},
+};
 
 /// How long a token that was valid counts as valid.
 const VALID_CACHE_TIMEOUT: Duration = Duration::from_secs(60);

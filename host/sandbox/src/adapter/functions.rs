@@ -19,7 +19,6 @@ use super::{
     types::{Decoder, Signature, Ty, shown},
     values::{self, Purse, Wrong},
 };
-use wharf_base::json_size::MAX_SCHEMA_BYTES;
 
 use crate::{
     bindings::{
@@ -30,7 +29,7 @@ use crate::{
     file::load_error::LoadError,
     wasi::store::State,
 };
-use wharf_base::accounts::Account;
+use wharf_base::{accounts::Account, json_size::MAX_SCHEMA_BYTES};
 use wharf_scope::adapter::Described;
 
 /// The maximum number of functions of a component. Clients show all tools to a model, so even a tenth of this would be too many to be

@@ -8,11 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 use wharf_protocol::RpcError;
 
 use wharf_base::{
     party::Party,
+    places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule},
     quota::{Resting, Turn},
 };
 

@@ -17,11 +17,13 @@ use super::{
     missing_grants,
     serve::refuse_nothing,
 };
-use crate::authoring::{build::Until, existing::make::make};
-use crate::setup::{
-    client_list::{self, ConfigPaths},
-    clients::Client,
-    server::Server,
+use crate::{
+    authoring::{build::Until, existing::make::make},
+    setup::{
+        client_list::{self, ConfigPaths},
+        clients::Client,
+        server::Server,
+    },
 };
 use wharf_base::{
     failed::{OrFailed, failed},

@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use wharf_base::digest::Digest;
 use wharf_base::{
+    digest::Digest,
     failed::{OrFailed, failed},
     text::{self, clip, escaped},
 };

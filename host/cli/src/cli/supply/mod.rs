@@ -9,8 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use wharf_base::digest::Digest;
-use wharf_base::{failed::OrFailed, text::escaped};
+use wharf_base::{digest::Digest, failed::OrFailed, text::escaped};
 use wharf_config::{
     config::{
         Config, PluginConfig, PluginSource,

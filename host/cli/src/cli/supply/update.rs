@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use wharf_base::{
+    digest::Digest,
     failed::failed,
     text::{self, escaped},
 };
@@ -131,7 +132,7 @@ struct Updating<'a> {
     lock: LockFile,
     /// The version that is asked for explicitly.
     to: Option<String>,
-    digest: Option<wharf_base::digest::Digest>,
+    digest: Option<Digest>,
     accept_signer: bool,
     /// Whether the new lock file is printed, for a review, in place of asking and writing.
     only_print: bool,
@@ -274,7 +275,7 @@ impl Updating<'_> {
     }
 
     /// Asks whether a component that nobody's signature is asked for is trusted. None: nobody agreed.
-    fn vouch(&mut self, id: &str, fetched: &Fetched) -> Result<Option<wharf_base::digest::Digest>> {
+    fn vouch(&mut self, id: &str, fetched: &Fetched) -> Result<Option<Digest>> {
         let is = fetched.digest;
         if self.digest == Some(is) {
             return Ok(Some(is));
@@ -301,7 +302,7 @@ impl Updating<'_> {
         fetched: &Fetched,
         trust: Trust,
         before: Option<&Source>,
-        (new_digest, mut doubts): (Option<wharf_base::digest::Digest>, Vec<String>),
+        (new_digest, mut doubts): (Option<Digest>, Vec<String>),
     ) -> Result<()> {
         let store = store(self.config)?;
         let entry = release(fetched, &trust);

@@ -17,7 +17,6 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wharf_base::places::Places;
 use wharf_sandbox::{Sandbox, model::Kind};
 
 use super::{
@@ -35,7 +34,7 @@ use crate::{
     bridge::Offer,
     observe::{journal::Event, observers::Observers},
 };
-use wharf_base::ledger::Ledger;
+use wharf_base::{ledger::Ledger, places::Places};
 use wharf_config::config::{Config, PluginConfig, PluginSource, SourceState};
 use wharf_policy::access::scope::Scopes;
 

@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use wharf_base::places::PoolRule;
 use wharf_protocol::{Method, Revision};
 use wharf_scope::network::HttpUse;
 
@@ -22,7 +21,10 @@ use crate::observe::{
     meter::{Answered, Meter},
     record::{Action, CallRecord, Ended, RequestMethod},
 };
-use wharf_base::party::{Party, named};
+use wharf_base::{
+    party::{Party, named},
+    places::PoolRule,
+};
 
 /// The label value for names beyond the maximum, and for names that do not exist.
 const OTHER: &str = "_OTHER";

@@ -10,9 +10,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_base::places::{Place, Places, PoolRule};
 
-use wharf_base::party::Party;
+use wharf_base::{
+    party::Party,
+    places::{Place, Places, PoolRule},
+};
 
 /// The upper bounds of the buckets of all histograms, in seconds. They range from a call in a fresh sandbox to one that waits for a person.
 pub const BOUNDS: [f64; 19] = [

@@ -16,7 +16,7 @@ use super::{
     run::{Hints, run_once},
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
-use wharf_base::{accounts::Charge, heavy::heavy, request_state::Carried};
+use wharf_base::{heavy::heavy, ledger::Charge, request_state::Carried};
 use wharf_plugins::bridge::{self, Paid};
 use wharf_policy::access::grants::{
     ask::{self, Ability},

@@ -8,7 +8,7 @@ use wharf_protocol::{
 };
 
 use crate::client::context::Context;
-use wharf_policy::{auth, auth::metadata};
+use wharf_policy::auth::{self, metadata};
 
 pub type Hint = Option<(HeaderName, HeaderValue)>;
 
