@@ -125,7 +125,7 @@ async fn the_unit_starts_what_there_is_and_lets_it_do_what_it_has_to() {
         ("ProtectSystem", "strict"),
         ("CapabilityBoundingSet", ""),
         ("NoNewPrivileges", "yes"),
-        ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX"),
+        ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX AF_NETLINK"),
         ("CacheDirectory", "wharf"),
         ("StateDirectory", "wharf"),
     ] {

@@ -1,4 +1,4 @@
-//! Unix sockets: who may connect, who clients are, and whose file is replaced.
+//! Users of this machine: who may connect to a Unix socket or a loopback address, who clients are, and whose socket's file is replaced.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -73,6 +73,49 @@ async fn only_a_socket_that_nobody_listens_at_is_replaced() {
     let _other = std::os::unix::net::UnixListener::bind(folder.join("run/mcp.sock")).unwrap();
     assert!(server.terminate().await.0.success());
     assert!(folder.join("run/mcp.sock").exists());
+}
+
+/// Sends `initialize` from a process, and returns the status line of the answer.
+async fn status(server: &Server, before: &[&str], header: &str) -> String {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}"#;
+    let request = format!(
+        "POST /mcp HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Type: application/json\\r\\nAccept: application/json, text/event-stream\\r\\n\
+         {header}Content-Length: {}\\r\\n\\r\\n{body}",
+        body.len()
+    );
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{}; printf '{request}' >&3; read -r line <&3; echo \"$line\"",
+        server.address.port()
+    );
+    let command = [before, &["bash", "-c", &script]].concat();
+    let output = tokio::process::Command::new(command[0]).args(&command[1..]).output().await.unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned() + &stderr(&output)
+}
+
+/// Only root can run a program as another user. Without root, the user is the same, and so is the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_loopback_address_without_a_login_only_the_owner_is_served() {
+    let other = ["setpriv", "--reuid=65532", "--regid=65532", "--clear-groups", "--"];
+    let other = if rustix::process::geteuid().is_root() { &other[..] } else { &[] };
+    let folder = Folder::new();
+    folder.config(&given("g", &json!({}), ""));
+    let server = Server::start(&folder, &[]).await;
+    assert_eq!(status(&server, &[], "").await, "HTTP/1.1 200 OK");
+    assert_eq!(
+        status(&server, other, "").await,
+        if other.is_empty() { "HTTP/1.1 200 OK" } else { "HTTP/1.1 403 Forbidden" }
+    );
+    if !other.is_empty() {
+        let said = server.wait_for_log("only the user who started this server is served").await;
+        assert!(said.contains("another user at 127.0.0.1"), "{said}");
+    }
+    // With a token, a program of any user that knows it is served.
+    let server = Folder::new();
+    server.config(&format!("[http]\ntoken.env = \"TOKEN\"\n{}", given("g", &json!({}), "")));
+    let server = Server::start_with(&server, &[], &[("TOKEN", "hunter22-of-tests")]).await;
+    assert_eq!(status(&server, other, "").await, "HTTP/1.1 401 Unauthorized");
+    let bearer = "Authorization: Bearer hunter22-of-tests\\r\\n";
+    assert_eq!(status(&server, other, bearer).await, "HTTP/1.1 200 OK");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -335,9 +335,10 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
             }
         });
     }
-    for address in sockets.iter().filter_map(Socket::address) {
+    for socket in &mut sockets {
+        let Some(address) = socket.address() else { continue };
         check_reachable(operator, address)?;
-        if !wants_authentication(operator) {
+        if !wants_authentication(operator) && !socket.serve_owner() {
             tracing::warn!(
                 "every user of this machine can call everything that is served at {address}; for clients of your own only, set \
                  `token` in [http], or listen on a Unix socket"

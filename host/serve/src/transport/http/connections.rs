@@ -58,6 +58,8 @@ const POLLS_BEFORE_END: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remote {
     Address(IpAddr),
+    /// A program on this machine of another user than wharf's, at a listener that serves only that one.
+    OtherUser(IpAddr),
     /// A program on this machine, at a Unix socket, with the id of its user.
     Local(u32),
 }
@@ -65,7 +67,7 @@ pub enum Remote {
 impl Remote {
     pub fn address(self) -> Option<IpAddr> {
         match self {
-            Self::Address(address) => Some(address),
+            Self::Address(address) | Self::OtherUser(address) => Some(address),
             Self::Local(_) => None,
         }
     }
@@ -73,14 +75,14 @@ impl Remote {
     /// Returns the party that takes places for connections from here, and for their requests until these are authenticated.
     fn party(self) -> Party {
         match self {
-            Self::Address(address) => unauthenticated(Some(address)),
+            Self::Address(address) | Self::OtherUser(address) => unauthenticated(Some(address)),
             Self::Local(user) => named(Principal::Local(user)),
         }
     }
 
     pub fn transport(self) -> Transport {
         match self {
-            Self::Address(_) => Transport::Http,
+            Self::Address(_) | Self::OtherUser(_) => Transport::Http,
             Self::Local(_) => Transport::Unix,
         }
     }
@@ -90,6 +92,7 @@ impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
+            Self::OtherUser(address) => write!(f, "another user at {address}"),
             Self::Local(user) => write!(f, "uid {user}"),
         }
     }

@@ -20,6 +20,8 @@ pub enum Refusal {
     Host,
     /// 403: the request is from a web page whose origin is not listed.
     Origin,
+    /// 403: the program that connected is another user's, and there is no login.
+    OtherUser,
     /// 401: there is no token.
     NoToken,
     /// 401: the token is wrong.
@@ -37,6 +39,9 @@ impl Refusal {
         match self {
             Self::Host => "this host is not served here; add it to `allowed_hosts` in [http]",
             Self::Origin => "this origin is not allowed; add it to `allowed_origins` in [http]",
+            Self::OtherUser => {
+                "without a login, only the user who started this server is served; set `token` in [http], or listen on a Unix socket"
+            }
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
             Self::NoCertificate => "a client certificate is needed",
@@ -59,6 +64,7 @@ impl Refusal {
         match self {
             Self::Host => Reason::Other("host"),
             Self::Origin => Reason::Other("origin"),
+            Self::OtherUser => Reason::Login("other_user"),
             Self::NoToken | Self::Login(auth::Refused::NoToken) => Reason::Login("no_token"),
             Self::WrongToken => Reason::Login("wrong_token"),
             Self::Login(auth::Refused::Invalid(_)) => Reason::Login("invalid_token"),
@@ -89,7 +95,12 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
-            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::CertificateExpired | Self::Login(_) => {
+            Self::OtherUser
+            | Self::NoToken
+            | Self::WrongToken
+            | Self::NoCertificate
+            | Self::CertificateExpired
+            | Self::Login(_) => {
                 return format!("from {peer}");
             }
         };
@@ -98,7 +109,9 @@ impl Refusal {
 
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateExpired => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::OtherUser | Self::NoCertificate | Self::CertificateExpired => {
+                StatusCode::FORBIDDEN
+            }
             Self::Login(auth::Refused::Scope(_) | auth::Refused::Role) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
@@ -110,7 +123,7 @@ impl Refusal {
     /// Returns the `WWW-Authenticate` header, if a token would help.
     pub fn challenge(&self, settings: Option<&auth::AuthSettings>, profile: Option<&str>) -> Option<HeaderValue> {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateExpired => None,
+            Self::Host | Self::Origin | Self::OtherUser | Self::NoCertificate | Self::CertificateExpired => None,
             Self::Login(refused) => auth::metadata::challenge(settings?, refused, profile),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(
@@ -157,6 +170,7 @@ pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Prin
                 Err(Refusal::NoCertificate)
             }
             (None, Remote::Address(_)) => Ok(Principal::Anonymous),
+            (None, Remote::OtherUser(_)) => Err(Refusal::OtherUser),
         },
         Some(token) => match bearer(headers) {
             Ok(Some(given)) if token.matches(given) => Ok(token.principal().clone()),

@@ -16,6 +16,7 @@ pub mod listener;
 pub mod listens;
 mod login;
 mod one_timer;
+mod owner;
 pub mod paced;
 pub mod refused;
 mod replica;

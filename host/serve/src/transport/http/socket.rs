@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixSocket, UnixStream};
 
-use super::connections::Remote;
+use super::{connections::Remote, owner};
 use wharf_base::{guard::check_trusted_directory, paths::FileId};
 
 /// How many connections may wait to be accepted at a Unix socket.
@@ -22,7 +22,11 @@ const BACKLOG: u32 = 1024;
 pub struct Socket(Kind);
 
 enum Kind {
-    Tcp(TcpListener),
+    Tcp {
+        listener: TcpListener,
+        /// Whether only programs of wharf's user, and of root, are served.
+        for_owner: bool,
+    },
     Unix {
         listener: UnixListener,
         /// The socket's file, if wharf created it.
@@ -38,7 +42,7 @@ pub enum Accepted {
 
 impl From<TcpListener> for Socket {
     fn from(listener: TcpListener) -> Self {
-        Self(Kind::Tcp(listener))
+        Self(Kind::Tcp { listener, for_owner: false })
     }
 }
 
@@ -84,10 +88,18 @@ impl Socket {
         Ok(Self(Kind::Unix { listener, _file: Some(file) }))
     }
 
+    /// Serves only programs of wharf's user, and of root, from now on. Returns false where that is not possible: the socket is not one of
+    /// this machine alone, or the system does not say who holds the other end of a connection.
+    pub fn serve_owner(&mut self) -> bool {
+        let Kind::Tcp { listener, for_owner } = &mut self.0 else { return false };
+        *for_owner = listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) && owner::is_known(listener);
+        *for_owner
+    }
+
     /// Returns the socket's address, if it has one.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {
-            Kind::Tcp(listener) => listener.local_addr().ok(),
+            Kind::Tcp { listener, .. } => listener.local_addr().ok(),
             Kind::Unix { .. } => None,
         }
     }
@@ -96,7 +108,7 @@ impl Socket {
     pub fn name(&self, secure: bool) -> String {
         let scheme = if secure { "https" } else { "http" };
         match &self.0 {
-            Kind::Tcp(listener) => {
+            Kind::Tcp { listener, .. } => {
                 let address = listener.local_addr().unwrap_or_else(|_| (Ipv4Addr::UNSPECIFIED, 0).into());
                 format!("{scheme}://{address}/mcp")
             }
@@ -112,10 +124,13 @@ impl Socket {
     pub async fn accept(&self) -> (Accepted, Remote) {
         loop {
             let accepted = match &self.0 {
-                Kind::Tcp(listener) => listener.accept().await.map(|(stream, peer)| {
+                Kind::Tcp { listener, for_owner } => listener.accept().await.map(|(stream, peer)| {
                     // Small answers are sent at once. Without this option they would only be slower, so an error does not matter.
                     stream.set_nodelay(true).ok();
-                    (Accepted::Tcp(stream), Remote::Address(peer.ip()))
+                    // Asked now, because a later connection from the same port may be another user's.
+                    let own = !for_owner || owner::is_own(&stream);
+                    let remote = if own { Remote::Address(peer.ip()) } else { Remote::OtherUser(peer.ip()) };
+                    (Accepted::Tcp(stream), remote)
                 }),
                 Kind::Unix { listener, .. } => match listener.accept().await {
                     Ok((stream, _)) => match stream.peer_cred() {
