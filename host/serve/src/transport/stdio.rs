@@ -185,6 +185,24 @@ fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
     }
 }
 
+/// Appends a message as a line. U+2028 and U+2029, which are only in strings, are written as escapes: Node.js reads lines that end there too.
+fn append_line(bytes: &mut Vec<u8>, message: &[u8]) {
+    // Most messages have no byte that these begin with.
+    if message.contains(&0xe2) {
+        let mut rest = message;
+        while let Some(at) = rest.windows(3).position(|three| matches!(three, [0xe2, 0x80, 0xa8 | 0xa9])) {
+            bytes.extend_from_slice(rest.get(..at).unwrap_or_default());
+            let first = rest.get(at + 2) == Some(&0xa8);
+            bytes.extend_from_slice(if first { br"\u2028" } else { br"\u2029" });
+            rest = rest.get(at + 3..).unwrap_or_default();
+        }
+        bytes.extend_from_slice(rest);
+    } else {
+        bytes.extend_from_slice(message);
+    }
+    bytes.push(b'\n');
+}
+
 /// Writes the queued messages, as many as wait in one write.
 async fn write<W: AsyncWrite + Unpin>(mut queue: Messages, mut output: W) {
     let mut messages = Vec::new();
@@ -192,8 +210,7 @@ async fn write<W: AsyncWrite + Unpin>(mut queue: Messages, mut output: W) {
     while queue.recv_many(&mut messages, MAX_MESSAGES_PER_WRITE).await > 0 {
         bytes.clear();
         for message in &messages {
-            bytes.extend_from_slice(message.text.as_bytes());
-            bytes.push(b'\n');
+            append_line(&mut bytes, message.text.as_bytes());
         }
         if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
             // The client does not read any more. Returning closes the queue, which all senders notice.
@@ -201,5 +218,23 @@ async fn write<W: AsyncWrite + Unpin>(mut queue: Messages, mut output: W) {
         }
         // Messages make room in the queue only when they are written.
         messages.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_only_at_its_end_for_node_too() {
+        for (message, expected) in [
+            ("{}", "{}\n"),
+            ("\"a\u{2028}b\u{2029}\u{2028}\"", "\"a\\u2028b\\u2029\\u2028\"\n"),
+            ("\"\u{2026} \u{2027}\u{202a} \u{20a8}\"", "\"\u{2026} \u{2027}\u{202a} \u{20a8}\"\n"),
+        ] {
+            let mut bytes = Vec::new();
+            append_line(&mut bytes, message.as_bytes());
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
     }
 }
