@@ -37,6 +37,9 @@ async fn it_is_ready_when_all_plugins_were_tried_whoever_asks() {
         assert_eq!(ready(&server, &[("Host", host)]).await, lacks(&[]), "{host}");
         let mut alive = server.send("GET", "/livez", &[("Host", host)], b"").await;
         assert_eq!((alive.status(), alive.text().await), (200, "{\"alive\":true}".into()), "{host}");
+        let mut about = server.send("GET", "/", &[("Host", host)], b"").await;
+        assert_eq!(about.status(), 200);
+        assert!(about.text().await.contains("MCP clients connect to <this address>/mcp"), "for people");
     }
     assert_eq!(server.send("POST", "/readyz", &[], b"").await.status(), 405);
 }

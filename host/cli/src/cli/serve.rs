@@ -279,6 +279,11 @@ async fn serve_clients(
 async fn serve_stdio(operator: &Operator, pipe: Pipe) -> Result<()> {
     let stop = operator.stop_token();
     let mut input = BufReader::new(standard::input());
+    if std::io::stdin().is_terminal() {
+        tracing::info!(
+            "waiting for an MCP client at stdin; `wharf install CLIENT` sets one up, `wharf call` calls a tool, Ctrl-D ends this"
+        );
+    }
     let silent = tokio::select! {
         read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
         () = stop.cancelled() => false,

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, os::fd::AsFd, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
+use axum::routing::get;
 use futures_util::{FutureExt, future::select_all};
 use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
@@ -15,6 +16,7 @@ use super::{
     connections::{Connections, Peer, Place, Remote},
     forwarded::is_proxy,
     front::Front,
+    health,
     one_timer::OneTimer,
     paced::{PACE_INTERVAL, Paced},
     routes::Routes,
@@ -79,7 +81,9 @@ impl Listener {
             Some(files) => Some(Tls::open(files).await?),
         };
         let replica = server.cluster.as_ref().map(|cluster| &*cluster.name);
-        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), &server.startup.http, replica)?);
+        let mut routes = Routes::new(server, MCP_PATH);
+        routes.all = routes.all.route("/", get(health::about));
+        let front = Arc::new(Front::new(routes, &server.startup.http, replica)?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 
