@@ -4,7 +4,12 @@ const text = ({ result }) => JSON.stringify(result.content);
 const left = (told) => JSON.stringify(told.left);
 
 export const INTENDED = {
-  tools: {},
+  tools: Object.fromEntries(
+    ['read_text_file', 'read_file'].map((tool) => [
+      tool,
+      [{ reason: 'head and tail are taken, and offset with limit is shown in their place', matches: /^type of (head|tail) / }],
+    ]),
+  ),
   calls: [
     {
       id: 'what is ignored',
@@ -15,6 +20,11 @@ export const INTENDED = {
       id: 'what is not text',
       reason: 'binary data is refused, and bytes that are not UTF-8 are said to be such',
       applies: (_, __, ours) => ['it is binary data', 'This is not UTF-8'].some((said) => text(ours).includes(said)),
+    },
+    {
+      id: 'pictures and sounds',
+      reason: 'a line of text follows, for models whose clients drop what is not text',
+      applies: ({ tool }, _, ours) => tool === 'read_media_file' && text(ours).includes(' bytes]'),
     },
     {
       id: 'modes of files',

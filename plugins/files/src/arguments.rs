@@ -25,18 +25,15 @@ arguments! {
     ReadText {
         /// The path, absolute, or relative to the first open folder.
         path: String,
-        /// Only the first so many lines.
-        head: Option<f64>,
-        /// Only the last so many lines.
-        tail: Option<f64>,
-        /// From this line on, counted from 1.
-        offset: Option<u32>,
+        /// From this line on, counted from 1; -20 begins with the twentieth from the end.
+        offset: Option<i64>,
         /// At most so many lines.
         limit: Option<u32>,
-        /// The same as offset.
-        start_line: Option<u32>,
-        /// Up to this line, which is included.
-        end_line: Option<u32>,
+        // Other names for the same, which are taken, and which no model has to read about.
+        #[schemars(skip)] head: Option<f64>,
+        #[schemars(skip)] tail: Option<f64>,
+        #[schemars(skip)] #[serde(alias = "start_line")] start_line: Option<u32>,
+        #[schemars(skip)] #[serde(alias = "end_line")] end_line: Option<u32>,
     }
     Write {
         /// The path, absolute, or relative to the first open folder.

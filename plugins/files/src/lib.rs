@@ -41,8 +41,7 @@ struct Files;
 
 #[tools]
 impl Files {
-    /// Reads a text file. `offset` and `limit` give a part of it, as lines counted from 1; `head` or `tail` the first or
-    /// last lines only; `startLine` and `endLine` a range.
+    /// Reads a text file, or the part of it that `offset` and `limit` give, in lines.
     #[tool(title = "Read Text File", read_only, open_world = false)]
     fn read_text_file(args: ReadText) -> Result<Said> {
         reading(&args.path, |path| text::part(path, &args))
@@ -62,17 +61,18 @@ impl Files {
         let path = paths::follow(&path).unwrap_or(path);
         let data = fs::read(&path).map_err(|error| at_path(&path, error))?;
         let mime_type = info::media_type(&path).to_owned();
-        let block = match mime_type.split('/').next() {
-            Some("image") => wharf_sdk::image(mime_type, data),
-            Some("audio") => wharf_sdk::audio(mime_type, data),
-            _ => Content::Embedded(ResourceContents {
+        // Some clients drop what is not text, and their models would get nothing.
+        let about = Content::Text(format!("[{}: {mime_type}, {} bytes]", args.path, data.len()));
+        Ok(match mime_type.split('/').next() {
+            Some("image") => vec![wharf_sdk::image(mime_type, data), about],
+            Some("audio") => vec![wharf_sdk::audio(mime_type, data), about],
+            _ => vec![Content::Embedded(ResourceContents {
                 uri: paths::to_uri(&path),
                 mime_type: Some(mime_type),
                 body: Body::Bytes(data),
                 more: None,
-            }),
-        };
-        Ok(vec![block])
+            })],
+        })
     }
 
     /// Reads several text files at once. A file that cannot be read does not stop the others.

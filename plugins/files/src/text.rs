@@ -54,11 +54,21 @@ fn wanted_part(wanted: &ReadText) -> Result<Part> {
     // A `head`, `tail` or `limit` of zero counts as left out, as it does in the reference server.
     let (head, tail) = (count("head", wanted.head)?, count("tail", wanted.tail)?);
     let limit = wanted.limit.filter(|limit| *limit > 0);
-    let page = (wanted.offset.is_some() || limit.is_some()).then(|| Part::Lines {
-        skipped: u64::from(wanted.offset.unwrap_or(1).max(1)) - 1,
-        wanted: limit.map_or(u64::MAX, u64::from),
-        paged: true,
-    });
+    let page = match (wanted.offset, limit.map(u64::from)) {
+        (None, None) => None,
+        // From the end on. The text of a file is not counted from there, so that only its last lines can be given.
+        (Some(offset @ ..0), limit) if limit.is_none_or(|limit| limit >= offset.unsigned_abs()) => {
+            Some(Part::Last(offset.unsigned_abs()))
+        }
+        (Some(..0), Some(_)) => {
+            return Err(Error::failed("a negative offset gives all lines from there to the end; leave out limit"));
+        }
+        (offset, limit) => Some(Part::Lines {
+            skipped: offset.unwrap_or(1).max(1).unsigned_abs() - 1,
+            wanted: limit.unwrap_or(u64::MAX),
+            paged: true,
+        }),
+    };
     let range = match (wanted.start_line, wanted.end_line) {
         (None, None) => None,
         (start, end) => {
@@ -104,8 +114,7 @@ fn read_part(path: &Path, part: Part) -> Result<Said> {
     let too_large = match order {
         // Two bytes of UTF-16 are at most three of UTF-8. Its lines can be found only once it is decoded.
         Some(_) => (bytes / 2 * 3 > MAX_BYTES).then_some("it is UTF-16, of which parts cannot be read"),
-        None => (bytes > MAX_BYTES && part == Part::Whole)
-            .then_some("read it in parts, with offset and limit, head or tail, or startLine and endLine"),
+        None => (bytes > MAX_BYTES && part == Part::Whole).then_some("read it in parts, with offset and limit"),
     };
     if let Some(way) = too_large {
         return Err(Error::failed(format!(
@@ -228,6 +237,10 @@ mod tests {
             (json!({ "path": "f", "offset": 5, "limit": 2 }), lines(4, 2, true)),
             (json!({ "path": "f", "offset": 0 }), lines(0, u64::MAX, true)),
             (json!({ "path": "f", "limit": 3 }), lines(0, 3, true)),
+            (json!({ "path": "f", "offset": -5 }), Some(Part::Last(5))),
+            (json!({ "path": "f", "offset": -5, "limit": 5 }), Some(Part::Last(5))),
+            (json!({ "path": "f", "offset": -5, "limit": 2 }), None),
+            (json!({ "path": "f", "offset": i64::MIN }), Some(Part::Last(1 << 63))),
             (json!({ "path": "f", "startLine": 2, "endLine": 2 }), lines(1, 1, false)),
             (json!({ "path": "f", "tail": 2.0 }), Some(Part::Last(2))),
             (json!({ "path": "f", "tail": 2, "limit": 3 }), None),

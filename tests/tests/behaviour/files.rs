@@ -115,6 +115,8 @@ async fn reads_whole_and_in_part() {
     let picture = editor.path("logo.png");
     let picture = editor.pipe.call("read_media_file", json!({ "path": picture })).await;
     assert_eq!(picture["content"][0], json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }));
+    let said = picture["content"][1]["text"].as_str().unwrap();
+    assert!(said.ends_with("logo.png: image/png, 4 bytes]"), "for models whose clients drop pictures: {said}");
     let bytes = editor.path("data.bin");
     let bytes = editor.pipe.call("read_media_file", json!({ "path": bytes })).await;
     assert_eq!(bytes["content"][0]["resource"]["blob"], "AJ+Slg==");

@@ -309,7 +309,7 @@ async fn misspelt_arguments_are_named_with_what_was_meant_and_others_are_ignored
     let mut client = Client::files().await;
     let path = client.write("a.txt", "one\n");
     for (tool, arguments, meant) in [
-        ("read_text_file", json!({ "path": path, "start_line": 1 }), "`startLine`"),
+        ("read_text_file", json!({ "path": path, "limits": 1 }), "`limit`"),
         ("search_content", json!({ "path": path, "pattern": "o", "max_result": 1 }), "`maxResults`"),
     ] {
         let refused = client.refuses(tool, arguments).await;

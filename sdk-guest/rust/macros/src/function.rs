@@ -38,18 +38,32 @@ pub fn description(function: &ImplItemFn) -> syn::Result<String> {
     Ok(text)
 }
 
+/// Returns the doc comment as one text. The lines of a paragraph become one line; those of lists, tables and code stay as they are.
 pub fn docs(attributes: &[Attribute]) -> String {
-    let lines: Vec<String> = attributes
-        .iter()
-        .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-                Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value().trim().to_owned()),
-                _ => None,
-            },
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value()),
             _ => None,
-        })
-        .collect();
-    lines.join("\n").trim().to_owned()
+        },
+        _ => None,
+    });
+    let (mut text, mut in_code, mut goes_on) = (String::new(), false, false);
+    for line in lines {
+        let line = if in_code { line.strip_prefix(' ').unwrap_or(&line).trim_end() } else { line.trim() };
+        let is_fence = line.starts_with("```");
+        let begins =
+            is_fence || in_code || line.is_empty() || line.starts_with(['-', '*', '|', '#', '>']) || is_numbered(line);
+        text.push_str(if goes_on && !begins { " " } else { "\n" });
+        text.push_str(line);
+        in_code ^= is_fence;
+        goes_on = !line.is_empty() && !in_code && !is_fence && !line.starts_with(['|', '#']);
+    }
+    text.trim().to_owned()
+}
+
+/// Whether a line begins an entry of a numbered list.
+fn is_numbered(line: &str) -> bool {
+    line.trim_start_matches(|digit: char| digit.is_ascii_digit()).starts_with(". ") && !line.starts_with('.')
 }
 
 /// Returns whether the first parameter is `&Call`, and the other parameters. Doc comments on parameters are removed, since Rust itself does
@@ -171,4 +185,21 @@ pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option
 /// Returns the error for an unknown option.
 pub fn unknown_option(key: &Ident, known: &[&str]) -> syn::Error {
     syn::Error::new(key.span(), format!("unknown option `{key}`; the options are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_paragraph_is_one_line_and_lists_keep_theirs() {
+        for (written, expected) in [
+            ("/// Reads\n/// a file.", "Reads a file."),
+            ("/// One.\n///\n/// Two\n/// lines.", "One.\n\nTwo lines."),
+            ("/// Of:\n/// - a\n///   b\n/// - c\n/// 1. d\n/// 2. e", "Of:\n- a b\n- c\n1. d\n2. e"),
+            ("/// So:\n/// ```\n///   a\n/// b\n/// ```\n/// Then\n/// c.", "So:\n```\n  a\nb\n```\nThen c."),
+            ("/// 2.5 times\n/// 3 is .5", "2.5 times 3 is .5"),
+        ] {
+            let function: syn::ItemFn = syn::parse_str(&format!("{written}\nfn f() {{}}")).unwrap();
+            assert_eq!(super::docs(&function.attrs), expected, "{written}");
+        }
+    }
 }
