@@ -47,7 +47,7 @@ export async function buildServer({
   for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
 
   const fetches = FETCHES.test(parts.head) || FETCHES.test(parts.tail);
-  const about = { instructions: cut(found.about?.instructions), wants: wants.json };
+  const about = { instructions: cut(found.about?.instructions), wants: wants.json, keepsState: true };
   const make = async (code) => {
     const made = await component({ code, imports: imports(code), fetches, project }).catch((failed) => {
       throw failed instanceof Problem ? failed : unloadable(relative(project, entry.file), failed);
