@@ -126,15 +126,15 @@ def _name(node: ast.AST) -> str:
 
 
 def _asks_late(function: ast.AsyncFunctionDef, file: Path, found: Found) -> None:
-    """Warns if something is sent or written before a question: the function runs again after the answer."""
+    """Warns if something is sent or written before a question: the function may run again after the answer."""
     calls = sorted((node for node in ast.walk(function) if isinstance(node, ast.Call)), key=lambda node: (node.lineno, node.col_offset))
     done: ast.Call | None = None
     for node in calls:
         last = _name(node.func).rpartition(".")[2]
         if last in ASKS and done is not None:
             found.warnings.append(
-                f"{file.name}:{done.lineno}: `{_name(done.func)}` runs before the question in line {node.lineno}; after the answer, "
-                f"wharf runs `{function.name}` again from its start, so that it happens twice"
+                f"{file.name}:{done.lineno}: `{_name(done.func)}` runs before the question in line {node.lineno}; if the instance is "
+                f"gone when the answer is there, `{function.name}` runs again from its start, so that it happens twice"
             )
             return
         if last in SENDS and "." in _name(node.func) and not _name(node.func).startswith(("ctx.", "context.")):

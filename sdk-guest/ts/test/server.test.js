@@ -278,7 +278,7 @@ test("wants are the hosts, variables, folders and questions that the source name
   const [warning] = await warningsOf(all);
   assert.match(
     warning,
-    /^server.ts: `elicitInput` asks after `fetch`\. When the client has answered, the tool runs again/,
+    /^server.ts: `elicitInput` asks after `fetch`\. If the instance is gone when the client has answered, the tool runs again/,
   );
 });
 

@@ -198,7 +198,8 @@ impl LoadedPlugin {
         let ticking = code.sandbox.ticks.begin();
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
-        let owner = keeper.as_ref().zip(Reach::of(&scope)).map(|(keeper, reach)| keeper.owner(self.0.number, reach, party));
+        let owner =
+            keeper.as_ref().zip(Reach::of(&scope)).map(|(keeper, reach)| keeper.owner(self.0.number, reach, party));
         let share = handles.take();
         let kept = owner.as_ref().and_then(|owner| warm.take(&owner.key));
         let kept = kept.filter(|kept| share.covers(kept.handles_limit()));
@@ -246,10 +247,12 @@ impl LoadedPlugin {
         let ended = match &result {
             Err(CallError::Failed(failure)) if failure.data.as_deref() == Some(ENDED) => Some(Lost::Crashed),
             Ok(_) | Err(CallError::Failed(_)) => None,
+            Err(_) if instance.was_refused_memory() => Some(Lost::OverLimit),
             Err(error) => Some(Lost::by(error)),
         };
         // An instance with state is not dropped before its memory is full.
-        let rested = owner.filter(|_| ended.is_none()).and_then(|owner| Some((instance.rest(staying.is_some())?, owner)));
+        let rested =
+            owner.filter(|_| ended.is_none()).and_then(|owner| Some((instance.rest(staying.is_some())?, owner)));
         if let Some(staying) = &mut staying {
             staying.end(ended.or_else(|| rested.is_none().then_some(Lost::Unfinished)));
         }

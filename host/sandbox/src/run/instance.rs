@@ -142,6 +142,10 @@ impl Instance {
         (kept && (has_state || !state.budget.is_half_spent(self.base_bytes))).then(|| state.budget.used())
     }
 
+    pub(crate) fn was_refused_memory(&self) -> bool {
+        self.store.data().budget.refused().is_some()
+    }
+
     async fn list(&mut self, plugin: &About<'_>) -> Result<Listing, CallError> {
         let code = plugin.linked;
         match plugin.served {

@@ -69,7 +69,7 @@ impl Lost {
             Self::Stopped => "after a call was stopped",
             Self::Changed => "because its code, its config or its access has changed",
             Self::Idle => "because it was not used for ten minutes",
-            Self::Room => "because others needed the memory",
+            Self::Room => "because there was no room for it in memory",
             Self::Unfinished => "because a call left a request unfinished",
         }
     }
@@ -149,7 +149,6 @@ impl Stay {
     pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
     }
-
 
     /// Returns, once, the sentence for the client that says that what was kept is gone, if it is.
     pub(crate) fn tell(&self) -> Option<String> {

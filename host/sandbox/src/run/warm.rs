@@ -282,6 +282,6 @@ mod tests {
         warm.put(owner(key(2, "a", "x"), "a"), 10, 2);
         assert!(warm.make_room(None) && warm.count(1) == 1 && stay.tell().is_none());
         assert!(warm.make_room(None));
-        assert!(stay.tell().unwrap().contains("others needed the memory"));
+        assert!(stay.tell().unwrap().contains("no room for it in memory"));
     }
 }

@@ -1,4 +1,4 @@
-// Finds a habit of servers that works differently in a plugin, where a tool runs again when its question is answered: work before a question.
+// Finds a habit of servers that works differently in a plugin, where a tool may run again when its question is answered: work before a question.
 
 import { calledName, isFunction, treeOf, walk } from "./tree.js";
 import { ASKS } from "./wants.js";
@@ -31,7 +31,7 @@ function questions(body, fileOf) {
       if (SENDS.test(name)) sent ??= name;
       if (sent && Object.hasOwn(ASKS, name)) {
         found.push(
-          `${fileOf(inner)}: \`${name}\` asks after \`${sent}\`. When the client has answered, the tool runs again from its start, so \`${sent}\` happens twice: ask first`,
+          `${fileOf(inner)}: \`${name}\` asks after \`${sent}\`. If the instance is gone when the client has answered, the tool runs again from its start, and \`${sent}\` happens twice: ask first`,
         );
         sent = undefined;
       }

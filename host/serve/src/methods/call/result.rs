@@ -1,6 +1,9 @@
 //! What a call of a tool gives its client, in the terms of MCP.
 
-use wharf_protocol::{RpcError, model::{Content, ToolResult}};
+use wharf_protocol::{
+    RpcError,
+    model::{Content, ToolResult},
+};
 
 use super::failed::{Failed, Said};
 use crate::client::context::Context;

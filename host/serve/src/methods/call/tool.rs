@@ -28,7 +28,11 @@ use crate::client::{context::Context, server::Server};
 use wharf_base::{party::Party, request_state::Carried};
 use wharf_plugins::{
     bridge::{self, CallArguments, OfferedTool, Paid},
-    plugins::{expected::Sought, served::{Served, Sharing}, view::View},
+    plugins::{
+        expected::Sought,
+        served::{Served, Sharing},
+        view::View,
+    },
     tasks::Purpose,
 };
 use wharf_policy::roles::{Entry, EntryKind};
