@@ -3,19 +3,14 @@
 
 use std::fs;
 
-use e2e::{Folder, Pipe, Server, Value, folder::stdout, is_error, json, plugin, text, together};
+use e2e::{Folder, Pipe, Server, Value, folder::stdout, is_error, json, plugin, text, together, with_sections};
 
 const SAID: &str = "The server `hostile` was started again";
 
 /// Writes the hostile plugin to `p/hostile.wasm`, with the section that says that it keeps state. `more`: the name of another section.
 fn put(folder: &Folder, more: &str) {
-    let mut component = fs::read(plugin("hostile")).unwrap();
-    for (name, contents) in [("wharf:instances", "kept"), (more, "")] {
-        let length = |text: &str| u8::try_from(text.len()).unwrap();
-        component.extend([0, 1 + length(name) + length(contents), length(name)]);
-        component.extend([name, contents].concat().into_bytes());
-    }
-    folder.write("p/hostile.wasm", component);
+    let component = fs::read(plugin("hostile")).unwrap();
+    folder.write("p/hostile.wasm", with_sections(component, &[("wharf:instances", "kept"), (more, "")]));
 }
 
 /// A folder with the plugin in the plugin folder, and a table for it.
