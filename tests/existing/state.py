@@ -46,10 +46,10 @@ class Client:
         found = await self.call(tool, **arguments)
         assert found == expected, f"{tool} {arguments}: {found}, not {expected}\n{self.log.read_text()}"
 
-    async def logged(self, text: str) -> None:
-        """Waits until the log has a text."""
-        async with asyncio.timeout(120):
-            while text not in self.log.read_text():
+    async def logged(self, text: str, times: int = 1) -> None:
+        """Waits until the log has a text so often."""
+        async with asyncio.timeout(600):
+            while self.log.read_text().count(text) < times:
                 await asyncio.sleep(0.1)
 
 
@@ -77,7 +77,8 @@ class Wharf:
         log = self.log()
         with open(log, "w", encoding="utf-8") as errors:
             serve = [self.program, "serve", "--listen", "127.0.0.1:0", *arguments]
-            process = await asyncio.create_subprocess_exec(*serve, env=self.environ, cwd=self.folder, stdin=asyncio.subprocess.DEVNULL, stderr=errors)
+            nothing = asyncio.subprocess.DEVNULL
+            process = await asyncio.create_subprocess_exec(*serve, env=self.environ, cwd=self.folder, stdin=nothing, stderr=errors)
             try:
                 async with asyncio.timeout(120):
                     while not (found := [word for word in log.read_text().split() if word.startswith("http://127.0.0.1:")]):
@@ -138,7 +139,7 @@ async def check(wharf: Wharf, server: Path, edit: bool) -> None:
         await one.expect(["x", GONE.format(name, "after a call took too long")], "note", text="x")
         await other.expect(["4"], "increment")
         config.write_text(table + "config = { changed = true }\n", encoding="utf-8")
-        await one.logged(CHANGED)
+        await one.logged("serving plugin", 2)
         for each in (one, other):
             await each.expect(["1", GONE.format(name, CHANGED)], "increment")
             await each.expect(["2"], "increment")
@@ -153,10 +154,12 @@ async def edited(wharf: Wharf, server: Path) -> None:
     shutil.copy(server.parent / "package.json", project)
     copy = Path(shutil.copy(server, project))
     async with wharf.stdio("dev", "--stdio", str(copy)) as one:
+        # Its packages are installed before.
+        await one.logged("serving")
         await one.expect(["1"], "increment")
         await one.expect(["2"], "increment")
         copy.write_text(copy.read_text(encoding="utf-8").replace("Counts.", "Counts on."), encoding="utf-8")
-        await one.logged(CHANGED)
+        await one.logged("serving plugin", 2)
         await one.expect(["1", GONE.format(copy.stem, CHANGED)], "increment")
 
 

@@ -242,6 +242,7 @@ async fn what_a_server_keeps_stays_until_it_is_edited() {
         assert_eq!(text(&pipe.call("remember", json!({})).await), expected, "{arguments:?}");
         if arguments == ["dev", "notes/index.ts", "--stdio"] {
             existing.folder.write("notes/index.ts", "changed();\n");
+            pipe.wait_for_nth_log("serving", 2).await;
             pipe.wait_for_log("what it kept in memory for this client is gone").await;
             let result = pipe.call("remember", json!({})).await;
             assert_eq!((text(&result), &result["content"][1]["text"]), ("1 0", &json!(gone)));

@@ -137,13 +137,14 @@ async fn a_change_of_code_config_or_access_is_told() {
     assert_eq!(remember(&mut pipe).await, (1, None));
     assert_eq!(remember(&mut pipe).await, (2, None));
     put(&folder, "b");
-    pipe.wait_for_log("what it kept in memory for this client is gone").await;
+    pipe.wait_for_nth_log("serving", 2).await;
     assert_eq!(remember(&mut pipe).await, (1, changed.clone()), "its file");
     let config = fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
     folder.config(&format!("{config}config = {{ changed = true }}\n"));
-    pipe.wait_for_nth_log("what it kept in memory for this client is gone", 2).await;
+    pipe.wait_for_nth_log("serving", 3).await;
     assert_eq!(remember(&mut pipe).await, (1, changed), "its table");
     assert_eq!(remember(&mut pipe).await, (2, None));
+    pipe.wait_for_nth_log("what it kept in memory for this client is gone", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -202,7 +202,13 @@ impl LoadedPlugin {
             keeper.as_ref().zip(Reach::of(&scope)).map(|(keeper, reach)| keeper.owner(self.0.number, reach, party));
         let share = handles.take();
         let kept = owner.as_ref().and_then(|owner| warm.take(&owner.key));
-        let kept = kept.filter(|kept| share.covers(kept.handles_limit()));
+        let kept = kept.filter(|kept| {
+            let fits = share.covers(kept.handles_limit());
+            if let Some(stay) = stay.filter(|_| !fits) {
+                stay.lose(Lost::Room);
+            }
+            fits
+        });
         let mut staying = match (&keeper, &owner) {
             (Some(keeper), Some(Owner { stay: Some(stay), .. })) => {
                 Some(Staying::new(stay, kept.is_some(), keeper.deadline))

@@ -186,6 +186,12 @@ impl Staying {
         if !finds {
             stay.lose(Lost::Changed);
         }
+        let mut state = stay.state.lock();
+        if finds && !state.is_kept {
+            // The plugin has a successor, which does not answer calls yet.
+            state.untold = None;
+        }
+        drop(state);
         Self { stay: Arc::clone(stay), deadline, has_ended: false }
     }
 
@@ -245,6 +251,9 @@ mod tests {
         call(&one, false);
         assert!(one.tell().unwrap().contains("has changed"), "another instance, for which nobody gave a reason");
         stays.lose(Lost::Changed);
+        call(&other, true);
+        assert_eq!(other.tell(), None, "it was answered by the instance of before after all");
+        call(&other, false);
         assert!(other.tell().is_some());
     }
 
