@@ -157,6 +157,16 @@ pub fn modern_params(params: Value, capabilities: Value) -> Value {
     params
 }
 
+/// Appends custom sections to a component: their names and contents.
+pub fn with_sections(mut component: Vec<u8>, sections: &[(&str, &str)]) -> Vec<u8> {
+    for (name, contents) in sections {
+        let length = |bytes: usize| u8::try_from(bytes).ok().filter(|length| *length < 0x80).expect("a short section");
+        component.extend([0, length(1 + name.len() + contents.len()), length(name.len())]);
+        component.extend([*name, *contents].concat().into_bytes());
+    }
+    component
+}
+
 /// The text of the first content block of a tool's result.
 pub fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))

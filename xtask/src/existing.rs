@@ -1,5 +1,5 @@
 //! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
-//! `wharf call`, as a person would try them, then what docs/existing.md shows, then published servers by the scripts in `tests/existing`,
+//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then what docs/existing.md shows, then published servers by the scripts in `tests/existing`,
 //! which compare them with the same servers outside of wharf.
 
 use std::{
@@ -31,6 +31,12 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let is_brief = rest.iter().any(|argument| argument == "--brief");
     let named = || rest.iter().filter(|argument| *argument != "--brief");
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
+    let mut state = Command::new(&program);
+    state.arg(folder.join("state.py")).arg("--wharf").arg(&wharf).arg("--cache").arg(root.join("target/existing"));
+    state
+        .args((!is_brief).then_some("--edit"))
+        .args(["notes.py", "notes.ts"].map(|server| folder.join("smoke").join(server)));
+    run(&mut state).context("a server's state does not stay")?;
     pages::execute(root, &root.join("target/existing/pages"), &program)?;
     let corpus = Corpus { root, folder, wharf, python: program };
     corpus.npm(named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;

@@ -5,8 +5,8 @@
 //! [`wharf_scope::Scope`] what a call may access, and gets a [`Report`] of how the call ended.
 //!
 //! This crate maintains one invariant: nothing that a guest does outlives its call, and no call can see anything of another. The one
-//! exception is opt-in: if the operator lets a plugin's instances be reused, what a call leaves in its instance is visible to later calls
-//! of the same client that have exactly the same access.
+//! exception is per call: if its caller names the client, what the call leaves in its instance is visible to later calls of the same client
+//! that have exactly the same access.
 
 #![deny(clippy::large_futures, missing_docs)]
 
@@ -48,6 +48,7 @@ pub use run::{
     instance::Operation,
     load::{Code, LoadedPlugin},
     sandbox::{Sandbox, SandboxConfig},
+    stays::Client,
 };
 pub use wasi::reach::{Events, NoEvents, PluginSpec, Wait};
 

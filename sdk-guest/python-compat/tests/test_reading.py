@@ -54,13 +54,6 @@ class Wants(Folder):
     def test_a_server_that_needs_nothing_wants_nothing(self) -> None:
         self.assertIsNone(self.found("def add(a, b): return a + b\n").wants())
 
-    def test_a_global_that_a_function_changes_is_told(self) -> None:
-        found = self.found("notes = []\ndef add(text):\n    notes.append(text)\n")
-        self.assertEqual(len(found.warnings), 1)
-        self.assertIn("server.py:3: `add` changes the global `notes`", found.warnings[0])
-        self.assertIn('instances = "reused"', found.warnings[0])
-        self.assertEqual(self.found("notes = []\ndef add(text):\n    notes = []\n    print(notes)\n").warnings, [])
-
     def test_what_is_sent_before_a_question_is_told(self) -> None:
         found = self.found("async def pay(ctx):\n    await client.post('/pay')\n    await ctx.elicit('Sure?', Sure)\n")
         self.assertIn("server.py:2: `client.post` runs before the question in line 3", found.warnings[0])

@@ -53,3 +53,51 @@ class StatelessTests(unittest.TestCase):
         for request in self.requests:
             self.assertEqual(request["params"]["_meta"][f"{META}protocolVersion"], STATELESS)
         self.assertEqual(self.requests[-1]["params"]["_meta"]["progressToken"], 1)
+
+
+class AskingTests(unittest.TestCase):
+    """A tool that asked goes on when the answer is there."""
+
+    def setUp(self) -> None:
+        self.wire, self.starts, self.questions = Wire(), 0, 0
+        self.answers: dict[str, asyncio.Future[Any]] = {}
+        self.tools: list[asyncio.Task[None]] = [loops.main().create_task(self.serve())]
+        self.addCleanup(lambda: [task.cancel() for task in self.tools])
+        self.addCleanup(setattr, _call, "current", None)
+
+    async def serve(self) -> None:
+        async for line in self.wire.input:
+            message = json.loads(line)
+            if "method" in message:
+                self.tools.append(asyncio.get_running_loop().create_task(self.tool(message)))
+            else:
+                self.answers[message["id"]].set_result(message["result"]["action"])
+
+    async def tool(self, message: dict[str, Any]) -> None:
+        self.starts += 1
+        actions = []
+        for _ in range(message["params"]["questions"]):
+            self.questions += 1
+            name = f"q{self.questions}"
+            self.answers[name] = asyncio.get_running_loop().create_future()
+            self.wire.received({"jsonrpc": "2.0", "id": name, **QUESTION})
+            actions.append(await self.answers[name])
+        self.wire.received({"jsonrpc": "2.0", "id": message["id"], "result": {"actions": actions}})
+
+    def call(self, known: dict[str, Answer], questions: int) -> Any:
+        _call.current = self.current = Call(known)
+        return self.wire.request("tools/call", {"questions": questions, "_meta": {"progressToken": self.wire.number}})
+
+    def test_a_tool_goes_on_where_it_asked(self) -> None:
+        known: dict[str, Answer] = {}
+        for answer in ("accepted", "declined"):
+            with self.assertRaises(Asked):
+                self.call(known, 2)
+            (key,) = self.current.asking
+            self.assertEqual(self.call({}, 0), {"actions": []}, "another call, while a person thinks")
+            known[key] = Answer(answer, "{}")
+        self.assertEqual(self.call(known, 2), {"actions": ["accept", "decline"]})
+        self.assertEqual(self.starts, 3)
+        with self.assertRaises(Asked):
+            self.call({}, 2)
+        self.assertEqual(self.starts, 4, "the same call another time")

@@ -19,7 +19,6 @@ SENDS = {"post", "put", "patch", "delete", "write", "write_text", "write_bytes",
 ASKS = {"elicit": "elicitation", "elicit_form": "elicitation", "elicit_url": "elicitation", "create_message": "sampling",
         "sample": "sampling", "list_roots": "roots"}  # fmt: skip
 """The methods that ask the client, by the grant that they need."""
-CHANGES = {"append", "add", "update", "pop", "clear", "extend", "insert", "remove", "discard", "setdefault", "popitem", "appendleft"}
 
 
 MOST = 32
@@ -67,7 +66,6 @@ def read(files: list[Path], variables: list[str], folders: list[str]) -> Found:
         except (OSError, SyntaxError, ValueError):
             continue
         _Reader(file, found).visit(tree)
-        _state(tree, file, found)
     for name in variables:
         found.variables.setdefault(name, "read when it starts")
     for name in folders:
@@ -128,56 +126,16 @@ def _name(node: ast.AST) -> str:
 
 
 def _asks_late(function: ast.AsyncFunctionDef, file: Path, found: Found) -> None:
-    """Warns if something is sent or written before a question: the function runs again after the answer."""
+    """Warns if something is sent or written before a question: the function may run again after the answer."""
     calls = sorted((node for node in ast.walk(function) if isinstance(node, ast.Call)), key=lambda node: (node.lineno, node.col_offset))
     done: ast.Call | None = None
     for node in calls:
         last = _name(node.func).rpartition(".")[2]
         if last in ASKS and done is not None:
             found.warnings.append(
-                f"{file.name}:{done.lineno}: `{_name(done.func)}` runs before the question in line {node.lineno}; after the answer, "
-                f"wharf runs `{function.name}` again from its start, so that it happens twice"
+                f"{file.name}:{done.lineno}: `{_name(done.func)}` runs before the question in line {node.lineno}; if the instance is "
+                f"gone when the answer is there, `{function.name}` runs again from its start, so that it happens twice"
             )
             return
         if last in SENDS and "." in _name(node.func) and not _name(node.func).startswith(("ctx.", "context.")):
             done = done or node
-
-
-def _state(tree: ast.Module, file: Path, found: Found) -> None:
-    """Warns if a function changes a global: each call starts from the memory of the build."""
-    known = set()
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        value = getattr(node, "value", None)
-        mutable = isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)) or (
-            isinstance(value, ast.Call)
-            and _name(value.func).rpartition(".")[2] in ("list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter")
-        )
-        known.update((one.id, mutable) for one in targets if isinstance(one, ast.Name))
-    mutable = {name for name, is_mutable in known if is_mutable}
-    plain = {name for name, _ in known}
-    for function in ast.walk(tree):
-        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        declared = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names} & plain
-        for node in ast.walk(function):
-            name = _changed(node, mutable, declared)
-            if name:
-                found.warnings.append(
-                    f"{file.name}:{node.lineno}: `{function.name}` changes the global `{name}`, and each call starts from the state of the "  # type: ignore[attr-defined]
-                    'build: with instances = "reused" in the plugin\'s config, the next call of the same client sees the change'
-                )
-                return
-
-
-def _changed(node: ast.AST, mutable: set[str], declared: set[str]) -> str | None:
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
-        for one in node.targets if not isinstance(node, ast.AugAssign) else [node.target]:
-            if isinstance(one, ast.Name) and one.id in declared:
-                return one.id
-            if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name) and one.value.id in mutable:
-                return one.value.id
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-        if node.func.value.id in mutable and node.func.attr in CHANGES:
-            return node.func.value.id
-    return None

@@ -89,10 +89,11 @@ async function quickjs({ source, code, wit, project }) {
 }
 
 /** Custom sections that wharf reads without running the plugin. */
-function sections({ instructions, wants }) {
+function sections({ instructions, wants, keepsState }) {
   const made = [];
   if (instructions !== undefined) made.push(section("wharf:instructions", instructions, 2 << 10));
   if (wants !== undefined) made.push(section("wharf:wants", JSON.stringify(wants), 16 << 10));
+  if (keepsState) made.push(section("wharf:instances", "kept", 4));
   return made;
 }
 

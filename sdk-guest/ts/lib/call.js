@@ -109,6 +109,11 @@ export class Call {
     return new Promise(() => {});
   }
 
+  /** Whether the client has answered the question with this key. */
+  hasAnswer(key) {
+    return this.#answers.has(key);
+  }
+
   /** Asks several questions at once. Takes an object of questions and returns an object of answers with the same keys. */
   async askAll(questions) {
     const keys = Object.keys(questions);

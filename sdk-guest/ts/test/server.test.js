@@ -278,22 +278,8 @@ test("wants are the hosts, variables, folders and questions that the source name
   const [warning] = await warningsOf(all);
   assert.match(
     warning,
-    /^server.ts: `elicitInput` asks after `fetch`\. When the client has answered, the tool runs again/,
+    /^server.ts: `elicitInput` asks after `fetch`\. If the instance is gone when the client has answered, the tool runs again/,
   );
-});
-
-test("state that a tool changes is told, and state of the start is not", async () => {
-  const source = `${HEAD}let count = 0; let started; const seen = new Map(); class Notes { all = []; add(note) { this.all.push(note); } }
-    function main() { started = true; }
-    ${tool("{ count++; seen.set(1, new Notes()); return { content: [] }; }")}
-    main();${TAIL}`;
-  const [warning, ...more] = await warningsOf(await parts(source));
-  assert.match(
-    warning,
-    /^tools change `this.all` \(server.ts\), `count` \(server.ts\), `seen` \(server.ts\), and each call begins with a new instance/,
-  );
-  assert.doesNotMatch(warning, /started/);
-  assert.deepEqual(more, []);
 });
 
 test("the probe cannot start programs, and sees none of this process's variables", async () => {

@@ -24,7 +24,7 @@ use e2e::random::Random;
 use tokio::task::JoinSet;
 use wharf_base::{accounts::Account, places::Party};
 use wharf_sandbox::{
-    CallError, CallTool, Code, CompilerConfig, Effort, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
+    CallError, CallTool, Client, Code, CompilerConfig, Effort, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
     Program, Sandbox, SandboxConfig, ToolAnswer,
     model::{ClientCapabilities, Context as CallContext, Reports},
 };
@@ -161,7 +161,7 @@ fn run(calls: usize, swap: bool, languages: bool) -> Result<()> {
 /// The checking guest does find the data of an earlier call if an instance is reused on purpose.
 async fn a_kept_instance_shows_what_is_left(code: &Code) -> Result<()> {
     let plugin = plugin(code)?;
-    let client: Arc<str> = "one".into();
+    let client = Client { key: "one".into(), in_one: false, lasts: None };
     let smeared = ask(&plugin, "smear", &smear(4, 8, 0, 1), Some(&client), None).await;
     ensure!(number(&smeared)? == 0, "it does not smear: {smeared:?}");
     let seen = number(&ask(&plugin, "look", &look(1), Some(&client), None).await)?;
@@ -375,7 +375,7 @@ async fn ask(
     plugin: &LoadedPlugin,
     tool: &str,
     arguments: &str,
-    client: Option<&Arc<str>>,
+    client: Option<&Client>,
     timeout: Option<Duration>,
 ) -> Result<ToolAnswer, CallError> {
     let context = CallContext {
@@ -389,7 +389,7 @@ async fn ask(
         more: r#"{"meta":{},"capabilities":{}}"#.into(),
     };
     let operation = CallTool { name: tool.into(), args: Arc::new(arguments.to_owned()), context };
-    let (scope, events, client) = (Scope::default(), Arc::new(NoEvents), client.cloned());
+    let (scope, events, client) = (Scope::default(), Arc::new(NoEvents), client.cloned().map(Box::new));
     match plugin.call(PluginCall { operation, scope, events, timeout, client, party: Party::SOLE }).await.result? {
         Outcome::Done(answer) => Ok(answer),
         Outcome::Ask(_) => Err(CallError::Stopped),

@@ -4,7 +4,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use e2e::{Folder, Pipe, Value, folder, json, text};
+use e2e::{Folder, Pipe, Value, folder, json, text, with_sections};
 
 /// A folder with the server `notes/index.ts` and the programs that build it.
 struct Existing {
@@ -221,6 +221,44 @@ async fn a_server_is_developed() {
     let now = names(&pipe.request("tools/list", json!({})).await.unwrap());
     assert!(!now.contains(&"greet".to_owned()) && !now.is_empty(), "{now:?}");
     assert!(pipe.close().await.status.success());
+}
+
+/// The builds of the SDKs say in the component that the server keeps state.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_keeps_stays_until_it_is_edited() {
+    let existing = Existing::new("hostile", "");
+    let component = fs::read(existing.folder.plugin("hostile")).unwrap();
+    existing.folder.write("bin/made.wasm", with_sections(component, &[("wharf:instances", "kept")]));
+    let gone = "The server `notes` was started again because its code, its config or its access has changed: what it kept in memory is gone.";
+    for (arguments, expected) in [
+        (&["run", "notes/index.ts"][..], "2 0"),
+        (&["run", "notes/index.ts", "--instances", "fresh"], "1 0"),
+        (&["dev", "notes/index.ts", "--stdio", "--instances", "fresh"], "1 0"),
+        (&["dev", "notes/index.ts", "--stdio"], "2 0"),
+    ] {
+        let mut pipe = existing.start(arguments);
+        pipe.legacy("2025-11-25", json!({})).await;
+        assert_eq!(text(&pipe.call("remember", json!({})).await), "1 0");
+        assert_eq!(text(&pipe.call("remember", json!({})).await), expected, "{arguments:?}");
+        if arguments == ["dev", "notes/index.ts", "--stdio"] {
+            existing.folder.write("notes/index.ts", "changed();\n");
+            pipe.wait_for_nth_log("serving", 2).await;
+            pipe.wait_for_log("what it kept in memory for this client is gone").await;
+            let result = pipe.call("remember", json!({})).await;
+            assert_eq!((text(&result), &result["content"][1]["text"]), ("1 0", &json!(gone)));
+        }
+        assert!(pipe.close().await.status.success());
+    }
+    // A call of its own is a client of its own.
+    for _ in 0..2 {
+        let called = existing.folder.run(&["call", "notes/index.ts", "remember"], &existing.environment()).await;
+        assert_eq!(folder::stdout(&called), "1 0\n", "{}", folder::stderr(&called));
+    }
+    let install = ["install", "claude-code", "--dry-run", "--instances", "fresh", "notes/index.ts"];
+    let shown = existing.folder.run(&install, &existing.environment()).await;
+    assert!(folder::stdout(&shown).contains("--instances"), "{}{}", folder::stdout(&shown), folder::stderr(&shown));
+    let refused = existing.folder.run(&["run", "--instances", "warm", "notes/index.ts"], &existing.environment()).await;
+    assert!(folder::stderr(&refused).contains("expected fresh or reused"), "{}", folder::stderr(&refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,7 @@ mod http_legacy;
 mod http_malformed;
 mod http_modern;
 mod interleaved;
+mod kept;
 mod less_able;
 mod memory;
 mod modern_only;

@@ -22,13 +22,14 @@ const SECTIONS: &str = r#"
 
 In custom sections of its file, a plugin describes itself. wharf reads them without running the plugin, and they grant nothing. A section
 may be in the component itself, where `wharf build --embed` puts it, or in a core module directly inside the component, where a compiler
-puts it; the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin is not loaded if one of these two
-is longer than its limit, or malformed.
+puts it; the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin is not loaded if one of the first
+three is longer than its limit, or malformed.
 
 | section | contents | at most |
 |---|---|---|
 | `wharf:instructions` | a paragraph for the model about all tools of the plugin together, as plain text; wharf adds it to the server's instructions, unless the operator replaces it | 2,048 bytes |
 | `wharf:wants` | the grants that the plugin requests, as a JSON object with the members below | 16,384 bytes, 32 entries in each list |
+| `wharf:instances` | `kept`: the plugin keeps state in memory, so all calls of a client run in one instance, one after the other, unless the operator wants fresh ones. A failure whose data is `{"dev.wharf/ended":true}` says that this instance cannot go on | 4 bytes |
 | `package-docs` | the documentation of functions, as WIT tools write it; for components that were not made for wharf ([adapter.md](adapter.md)), it is the descriptions of their tools. It is read only in the component itself, and ignored if it is longer or malformed | 262,144 bytes |
 
 The members of `wharf:wants`, all of them optional. Each entry may have `why`, which operators see, cut after 200 characters. Other members

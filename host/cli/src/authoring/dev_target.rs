@@ -146,9 +146,11 @@ impl DevTarget {
         Ok(())
     }
 
-    /// Returns a config that serves this component with the grants of the project and these. `source`: the folder of the code that it reads.
-    pub fn config(&self, grants: &toml::Table, component: &Path, source: Option<&Path>) -> Result<String> {
-        let mut grants = grants.clone();
+    /// Returns a config that serves this component as the project says and `more`, a table of a plugin with grants. `source`: the folder of
+    /// the code that it reads.
+    pub fn config(&self, more: &toml::Table, component: &Path, source: Option<&Path>) -> Result<String> {
+        let mut more = more.clone();
+        let grants = more.get_mut("grants").and_then(toml::Value::as_table_mut).context("`grants` is missing")?;
         if let Some(source) = source {
             let host = source.to_str().context("the path of the folder for temporary files is not UTF-8")?;
             let entries = [("host", host), ("guest", LIVE), ("access", "read")];
@@ -158,10 +160,10 @@ impl DevTarget {
             dirs.as_array_mut().context("`dirs` is not a list")?.push(opened.into());
         }
         match self {
-            Self::Project(project, _) => project.config_with(&grants, component),
+            Self::Project(project, _) => project.config_with(&more, component),
             Self::Server(server, _) => {
                 let own = toml::Table::from_iter([("prefix".to_owned(), "".into())]);
-                project::config_of(&server.id, project::with_grants(own, &grants), &toml::Table::new(), component)
+                project::config_of(&server.id, project::with(own, &more), &toml::Table::new(), component)
             }
         }
     }

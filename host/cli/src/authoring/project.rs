@@ -210,8 +210,8 @@ impl Project {
     }
 
     /// Returns the same config with more grants.
-    pub fn config_with(&self, grants: &toml::Table, component: &Path) -> Result<String> {
-        config_of(&self.name, with_grants(self.dev.clone(), grants), &self.secrets, component)
+    pub fn config_with(&self, more: &toml::Table, component: &Path) -> Result<String> {
+        config_of(&self.name, with(self.dev.clone(), more), &self.secrets, component)
     }
 }
 
@@ -224,15 +224,13 @@ pub fn config_of(name: &str, mut plugin: toml::Table, secrets: &toml::Table, com
     Ok(toml::to_string(&toml::Table::from_iter([secrets, ("plugins".to_owned(), plugins.into())]))?)
 }
 
-/// Adds grants to the table of a plugin: lists grow, and other values are replaced.
-pub fn with_grants(mut plugin: toml::Table, grants: &toml::Table) -> toml::Table {
-    let own = plugin.entry("grants").or_insert_with(|| toml::Table::new().into());
-    // A value of another type is reported when the config is parsed.
-    let Some(own) = own.as_table_mut() else { return plugin };
-    for (key, value) in grants {
-        match (own.get_mut(key), value) {
+/// Adds entries to the table of a plugin: lists and tables grow, and other values are replaced.
+pub fn with(mut plugin: toml::Table, more: &toml::Table) -> toml::Table {
+    for (key, value) in more {
+        match (plugin.get_mut(key), value) {
             (Some(toml::Value::Array(own)), toml::Value::Array(more)) => own.extend(more.iter().cloned()),
-            _ => drop(own.insert(key.clone(), value.clone())),
+            (Some(toml::Value::Table(own)), toml::Value::Table(more)) => *own = with(std::mem::take(own), more),
+            _ => drop(plugin.insert(key.clone(), value.clone())),
         }
     }
     plugin

@@ -76,8 +76,8 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         if let Some(calls) = &serving.confirm {
             print(&format!("  needs a person's approval: {calls}"))?;
         }
-        if serving.reused {
-            print("  instances: reused, by calls of the same client with the same access")?;
+        if let Some(instances) = serving.instances {
+            print(&format!("  instances: {instances}"))?;
         }
         if !serving.not_granted.is_empty() {
             print(&format!("  could use, not granted: {}", serving.not_granted.join(", ")))?;

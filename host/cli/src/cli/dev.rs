@@ -46,7 +46,11 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         );
     }
     let (told, first) = watch::channel(None);
-    let served = Folder::new(grants(&command.allow), told, developed.reads_source())?;
+    let mut more = toml::Table::from_iter([("grants".to_owned(), grants(&command.allow).into())]);
+    if let Some(instances) = command.instances.how {
+        more.insert("instances".to_owned(), instances.as_str().into());
+    }
+    let served = Folder::new(more, told, developed.reads_source())?;
     served.announce(&developed)?;
     if let Some(built) = developed.built_before() {
         served.put(&developed, built)?;
@@ -125,8 +129,8 @@ struct Folder {
     folder: TempDir,
     /// What of it is served now.
     now: RefCell<Now>,
-    /// The grants of the command line.
-    grants: toml::Table,
+    /// What the command line adds to the plugin's table.
+    more: toml::Table,
     /// Tells the loader the first build of the component ended.
     first: watch::Sender<BuildOutcome>,
 }
@@ -134,13 +138,13 @@ struct Folder {
 impl Folder {
     /// `reads_source`: the component of the first build reads the source. Its folder is in the config from the beginning, so that the component
     /// is loaded only once.
-    fn new(grants: toml::Table, first: watch::Sender<BuildOutcome>, reads_source: bool) -> Result<Self> {
+    fn new(more: toml::Table, first: watch::Sender<BuildOutcome>, reads_source: bool) -> Result<Self> {
         let folder = TempDir::with_prefix("wharf-dev-").context("there is no folder for temporary files")?;
         let now = Now { component: 0, source: reads_source.then_some(0) };
         if reads_source {
             fs::create_dir(folder.path().join("source-0"))?;
         }
-        Ok(Self { folder, now: now.into(), grants, first })
+        Ok(Self { folder, now: now.into(), more, first })
     }
 
     fn config(&self) -> PathBuf {
@@ -202,7 +206,7 @@ impl Folder {
     /// Writes the config. Requests for what the plugin offers wait from then on for its component.
     fn announce(&self, developed: &DevTarget) -> Result<()> {
         let source = self.now.borrow().source.map(|number| self.source(number));
-        let config = developed.config(&self.grants, &self.component(), source.as_deref())?;
+        let config = developed.config(&self.more, &self.component(), source.as_deref())?;
         if fs::read_to_string(self.config()).ok().as_ref() != Some(&config) {
             replace(&self.config(), config.as_bytes(), PRIVATE_MODE)?;
         }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::listen::ListenAddress;
+use super::{listen::ListenAddress, raw::Instances};
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -32,6 +32,8 @@ pub struct CommandLine {
     pub allow_env: Vec<String>,
     /// What these plugins may ask the client.
     pub allow_ask: Vec<String>,
+    /// The instances that calls of these plugins run in. None: as each plugin says.
+    pub instances: Option<Instances>,
     pub listen: Option<ListenAddress>,
 }
 

@@ -61,6 +61,7 @@ pub use http::{AccessLog, Http, SESSION_LIFETIME, Token};
 pub use listen::{ListenAddress, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::Protocol;
+pub use raw::Instances;
 pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};

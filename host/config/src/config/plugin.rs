@@ -12,7 +12,7 @@ use super::{
     builtin,
     command_line::{CommandLine, Named, is_server},
     defaults::CoreScaled,
-    raw::{self, Number},
+    raw::{self, Instances, Number},
     settings::Settings,
     source::PluginSource,
     sources::{PublishedPlugin, SourceRules},
@@ -54,8 +54,8 @@ pub struct PluginConfig {
     pub instructions: Option<String>,
     /// The plugin's own config.
     pub settings: Settings,
-    /// Whether one instance may serve several calls of the same client, one after the other.
-    pub reuse: bool,
+    /// The instances that calls run in; `None`: as the plugin itself says.
+    pub instances: Option<Instances>,
     pub limits: Limits,
     /// How many calls of this plugin all callers together may make. None: any number.
     pub calls: Option<Quota>,
@@ -132,7 +132,7 @@ impl PluginConfig {
             prompts: None,
             instructions: None,
             settings: Settings::default(),
-            reuse: false,
+            instances: None,
             limits: limits.call.clone(),
             calls: None,
             tasks: limits.tasks,
@@ -204,7 +204,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         (None, _) => format!("{id}_"),
     };
     check_prefix(&prefix).context("--prefix")?;
-    let mut written = raw::Plugin::default();
+    let mut written = raw::Plugin { instances: command_line.instances, ..raw::Plugin::default() };
     written.grants.http.clone_from(&command_line.allow_http);
     written.grants.env = command_line.allow_env.iter().cloned().map(RawEnv::Variable).collect();
     written.grants.ask.clone_from(&command_line.allow_ask);
@@ -218,7 +218,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
         settings: Settings::resolve(written.config)?,
-        reuse: written.instances == Some(raw::Instances::Reused),
+        instances: written.instances,
         limits: call,
         grants,
         ..PluginConfig::plain(&id, Origin::CommandLine, source, limits)
@@ -265,7 +265,7 @@ pub fn resolve(
         prompts: raw.prompts.map(patterns),
         instructions,
         settings,
-        reuse: raw.instances == Some(raw::Instances::Reused),
+        instances: raw.instances,
         limits: call,
         calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
         tasks: limits.tasks,

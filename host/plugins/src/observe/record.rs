@@ -301,7 +301,7 @@ impl From<&CallError> for Ended {
     fn from(error: &CallError) -> Self {
         match error {
             CallError::Failed(_) => Self::Failed,
-            CallError::Timeout(_) => Self::TimedOut,
+            CallError::Timeout(_) | CallError::Busy(_) => Self::TimedOut,
             CallError::Memory(_) | CallError::TotalMemory | CallError::Output(_) | CallError::Files(_) => {
                 Self::OverLimit
             }

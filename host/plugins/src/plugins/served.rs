@@ -18,7 +18,7 @@ use wharf_base::{
     session_id::ListDigests,
     text::clean,
 };
-use wharf_config::config::PluginConfig;
+use wharf_config::config::{Instances, PluginConfig};
 use wharf_policy::access::wants::want::{WantedGrant, Wants};
 
 /// The rule for large results: one at a time for each plugin.
@@ -65,7 +65,28 @@ pub struct Served {
     pub access: Access,
 }
 
+/// How calls of one client share instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each call has a new instance.
+    None,
+    /// A call may run in an instance that an earlier call has used.
+    Reused,
+    /// All calls run in one instance, one after the other.
+    One,
+}
+
 impl Served {
+    /// Returns how calls of one client share instances.
+    pub fn sharing(&self) -> Sharing {
+        match self.config.instances {
+            Some(Instances::Fresh) => Sharing::None,
+            _ if self.plugin.code().sections().keeps_state => Sharing::One,
+            Some(Instances::Reused) => Sharing::Reused,
+            None => Sharing::None,
+        }
+    }
+
     /// Whether the plugin works with folders that clients open: it was granted them, or its author says that it wants them.
     pub fn means_folders(&self) -> bool {
         let wants = |wants: &Arc<Wants>| wants.grants.iter().any(|want| matches!(want.what, WantedGrant::Roots(_)));

@@ -7,7 +7,7 @@ use wharf_scope::{MAX_INSTRUCTIONS_BYTES, adapter::ServedAs};
 
 use super::{
     published::Published,
-    served,
+    served::{self, Sharing},
     status::{Status, Subject},
 };
 use crate::bridge::Offer;
@@ -75,8 +75,8 @@ pub struct Serving {
     pub unspoken: Vec<&'static str>,
     /// The interfaces that its component imports.
     pub imports: Vec<String>,
-    /// Whether one instance may serve several calls of the same client, one after the other.
-    pub reused: bool,
+    /// How calls of the same client share instances, in words; `None` if each call has a new one.
+    pub instances: Option<&'static str>,
     /// Notes for the operator, such as missing directories, and schemas that some clients cannot read.
     pub notes: Vec<String>,
 }
@@ -183,7 +183,11 @@ impl Serving {
             not_wanted: served.wants.as_ref().map(|wants| wants.not_wanted(&config.grants)).unwrap_or_default(),
             unspoken: compare::unspoken(served.wants.as_deref(), code.imports()),
             imports: code.imports().to_vec(),
-            reused: config.reuse,
+            instances: match served.sharing() {
+                Sharing::None => None,
+                Sharing::Reused => Some("reused, by calls of the same client with the same access"),
+                Sharing::One => Some("one for each client, which keeps what the server has in memory"),
+            },
             notes: scopes
                 .problems(&config.grants)
                 .into_iter()

@@ -27,7 +27,7 @@ const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
 /// damaged. The number must also be raised when components are wrapped or prepared in another way, because the cache key does not
 /// cover that.
-const SUFFIX: &str = ".8.artifact";
+const SUFFIX: &str = ".9.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 

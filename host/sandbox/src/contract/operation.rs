@@ -177,6 +177,9 @@ pub enum CallError {
     /// It did not answer within this time.
     #[error("it ran longer than its limit of {} ms", .0.as_millis())]
     Timeout(Duration),
+    /// It did not begin within this time, because earlier calls of its client ran.
+    #[error("its turn did not come within {} ms: calls of one client run one after the other", .0.as_millis())]
+    Busy(Duration),
     /// It was refused memory beyond this many bytes, and crashed.
     #[error("it needs more than {} MiB of memory, its limit; `memory_mib` in its [limits] sets another", .0 >> 20)]
     Memory(usize),

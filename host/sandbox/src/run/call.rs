@@ -1,5 +1,5 @@
 //! Runs one operation of a plugin within one deadline. The operation runs in a fresh instance that is dropped afterwards or, if the
-//! operator enabled that, in one that the same client has used before and may use again.
+//! operator enabled that or the plugin keeps state, in one that the same client has used before and may use again.
 
 use std::{
     sync::{
@@ -22,7 +22,8 @@ use crate::{
         instance::{About, Instance, Operation},
         load::LoadedPlugin,
         sandbox::Sandbox,
-        warm::Key,
+        stays::{Client, Lost, Stay, Staying},
+        warm::{Key, Owner},
     },
     wasi::{
         masked::Masked,
@@ -46,6 +47,9 @@ use wharf_scope::{
 
 /// The largest outcome that is searched for secrets on an I/O worker. The search takes about a millisecond.
 const MAX_INLINE_MASK_BYTES: usize = 64 << 10;
+
+/// The data of a failure with which a plugin says that what it runs has ended itself, so that its instance cannot be used again.
+const ENDED: &str = r#"{"dev.wharf/ended":true}"#;
 
 /// The report on a finished call: its outcome, and what was recorded about it.
 #[derive(Debug)]
@@ -82,8 +86,8 @@ pub struct PluginCall<O> {
     /// How long the call may take in all. `None`: the operation's own timeout or, if it has none, the one in the plugin's limits.
     pub timeout: Option<Duration>,
     /// The client for whom the instance is retained afterwards, and who may get one from an earlier call. `None`: the call gets a fresh
-    /// instance, which is dropped afterwards.
-    pub client: Option<Arc<str>>,
+    /// instance, which is dropped afterwards. Boxed, so that the futures of other calls stay small.
+    pub client: Option<Box<Client>>,
     /// The party to which the call's places and memory are counted.
     pub party: Party,
 }
@@ -104,6 +108,12 @@ impl LoadedPlugin {
             .as_ref()
             .map(|network| Traffic::new(Arc::clone(network), limits.http, memory.clone(), traces.clone()));
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
+        // A command runs once and exits, so its instance cannot be used again.
+        let client = client.filter(|_| self.0.served != ServedAs::Command).map(|client| {
+            let stay = client.in_one.then(|| self.0.stays.lock().of(&self.0.spec.id, &client));
+            Box::new(Keeper { client, stay, deadline: started + timeout })
+        });
+        let takes_turns = client.as_ref().is_some_and(|keeper| keeper.stay.is_some());
         let run = {
             let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
             let begin = Box::new((operation, scope, state, client, (party, memory)));
@@ -125,6 +135,7 @@ impl LoadedPlugin {
                 detail: told(format_args!("{error}")),
             }),
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
+            Err(_) if takes_turns && traces.began().is_none() => Err(CallError::Busy(timeout)),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
         let (result, held) = held.unwrap_or_else(|error| (Err(error), None));
@@ -163,13 +174,17 @@ impl LoadedPlugin {
         operation: O,
         scope: Scope,
         call: CallState,
-        client: Option<Arc<str>>,
+        keeper: Option<Box<Keeper>>,
         (party, own_memory): (Party, Account),
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
-        // A command runs once and exits, so its instance cannot be used again.
-        let client = client.filter(|_| self.0.served != ServedAs::Command);
+        // Calls that use the same instance wait for one another before they take a place.
+        let stay = keeper.as_ref().and_then(|keeper| keeper.stay.as_ref());
+        let _stay_turn = match stay {
+            Some(stay) => Some(Box::pin(stay.turn()).await),
+            None => None,
+        };
         // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
         // they are given back.
         let _turn = loop {
@@ -183,20 +198,31 @@ impl LoadedPlugin {
         let ticking = code.sandbox.ticks.begin();
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
-        let key = client.zip(Reach::of(&scope)).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
+        let owner =
+            keeper.as_ref().zip(Reach::of(&scope)).map(|(keeper, reach)| keeper.owner(self.0.number, reach, party));
         let share = handles.take();
-        let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| share.covers(kept.handles_limit()));
+        let kept = owner.as_ref().and_then(|owner| warm.take(&owner.key));
+        let kept = kept.filter(|kept| {
+            let fits = share.covers(kept.handles_limit());
+            if let Some(stay) = stay.filter(|_| !fits) {
+                stay.lose(Lost::Room);
+            }
+            fits
+        });
+        let mut staying = match (&keeper, &owner) {
+            (Some(keeper), Some(Owner { stay: Some(stay), .. })) => {
+                Some(Staying::new(stay, kept.is_some(), keeper.deadline))
+            }
+            _ => None,
+        };
         // Data that a guest passes to the host exists twice for a while: in the guest's memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.memory_bytes) };
         // Idle instances that are retained for later calls make room for a running one: those of all clients if memory is short for all,
         // and those of its own party if that party's share is used up.
-        if memory.whole().left() < needed {
-            warm.clear();
-        } else if !own_memory.has_room(needed) {
-            warm.clear_of(party);
-        }
-        let _transfer = own_memory.charge(transfer).map_err(|_| CallError::TotalMemory)?;
+        while memory.whole().left() < needed && warm.make_room(None) {}
+        while !own_memory.has_room(needed) && warm.make_room(Some(party)) {}
+        let _transfer = own_memory.charge(transfer).map_err(|_| failed(&mut staying, CallError::TotalMemory))?;
         let reused = kept.is_some();
         let mut instance = match kept {
             Some(mut instance) => {
@@ -212,26 +238,58 @@ impl LoadedPlugin {
             }
         };
         tracing::debug!(reused, "runs in an instance");
+        if let Some(staying) = &staying {
+            staying.run();
+        }
         let result = operation.perform(&mut instance, &about).await;
         // An instance is retained only if the plugin answered, even with a failure. After a trap, or a result that is too large, it is
         // dropped.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
-            Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
-                return Err(CallError::Output(limit));
-            }
-            Err(CallError::Failed(failure)) if failure_bytes(&failure) > limit => {
-                return Err(CallError::Output(limit));
-            }
-            Ok(_) | Err(CallError::Failed(_)) => result,
-            Err(_) => return result,
+            Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => Err(CallError::Output(limit)),
+            Err(CallError::Failed(failure)) if failure_bytes(&failure) > limit => Err(CallError::Output(limit)),
+            result => result,
         };
-        if let Some(key) = key
-            && let Some(bytes) = instance.rest()
-        {
-            warm.put((key, party), bytes, instance);
+        let ended = match &result {
+            Err(CallError::Failed(failure)) if failure.data.as_deref() == Some(ENDED) => Some(Lost::Crashed),
+            Ok(_) | Err(CallError::Failed(_)) => None,
+            Err(_) if instance.was_refused_memory() => Some(Lost::OverLimit),
+            Err(error) => Some(Lost::by(error)),
+        };
+        // An instance with state is not dropped before its memory is full.
+        let rested =
+            owner.filter(|_| ended.is_none()).and_then(|owner| Some((instance.rest(staying.is_some())?, owner)));
+        if let Some(staying) = &mut staying {
+            staying.end(ended.or_else(|| rested.is_none().then_some(Lost::Unfinished)));
+        }
+        if let Some((bytes, owner)) = rested {
+            warm.put(owner, bytes, instance);
         }
         result
+    }
+}
+
+/// Notes that a call failed before it ran, and what was kept for it is gone.
+fn failed(staying: &mut Option<Staying>, error: CallError) -> CallError {
+    if let Some(staying) = staying {
+        staying.end(Some(Lost::by(&error)));
+    }
+    error
+}
+
+/// For whom the instance of a call is retained.
+struct Keeper {
+    client: Box<Client>,
+    /// The client's stay, if all its calls run in one instance.
+    stay: Option<Arc<Stay>>,
+    deadline: Instant,
+}
+
+impl Keeper {
+    fn owner(&self, plugin: u64, reach: Reach, party: Party) -> Owner {
+        let Client { key, lasts, .. } = &*self.client;
+        let key = Key { plugin, client: Arc::clone(key), reach };
+        Owner { key, party, stay: self.stay.clone(), lasts: lasts.clone() }
     }
 }
 

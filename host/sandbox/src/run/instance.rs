@@ -134,12 +134,16 @@ impl Instance {
         ticking.interrupt(&mut self.store);
     }
 
-    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it holds too much
-    /// or something in it is still running.
-    pub(crate) fn rest(&mut self) -> Option<usize> {
+    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because something in it is
+    /// still running or it holds too much: more than half of what it may, unless its state would be missed.
+    pub(crate) fn rest(&mut self, has_state: bool) -> Option<usize> {
         let state = self.store.data_mut();
         let kept = state.rest() && self.talk.as_ref().is_none_or(|talk| !talk.stuck);
-        (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
+        (kept && (has_state || !state.budget.is_half_spent(self.base_bytes))).then(|| state.budget.used())
+    }
+
+    pub(crate) fn was_refused_memory(&self) -> bool {
+        self.store.data().budget.refused().is_some()
     }
 
     async fn list(&mut self, plugin: &About<'_>) -> Result<Listing, CallError> {

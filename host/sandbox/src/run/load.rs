@@ -28,7 +28,11 @@ use crate::{
     },
     contract::told::one_line,
     file::{load_error::LoadError, sections::Sections},
-    run::{instance::About, sandbox::Sandbox},
+    run::{
+        instance::About,
+        sandbox::Sandbox,
+        stays::{Lost, Stays},
+    },
     wasi::{blocking::blocking, config_store, reach::PluginSpec},
 };
 use wharf_base::{
@@ -84,6 +88,8 @@ pub(crate) struct PluginInner {
     pub(crate) admission: Arc<Places>,
     pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
+    /// What it keeps in memory for clients, shared with the plugin that it replaces.
+    pub(crate) stays: Mutex<Arc<Stays>>,
     /// What it has learnt about its MCP server over HTTP, if it is one.
     learnt: Mutex<Option<Arc<Learnt>>>,
 }
@@ -269,10 +275,37 @@ impl LoadedPlugin {
         let turns = code.0.sandbox.runtime.turns();
         let running = AtomicUsize::new(0);
         let memory_bytes = code.0.linked.memory_bytes(spec.limits.memory);
-        let learnt = Mutex::default();
-        let inner =
-            PluginInner { code, spec, memory_bytes, served, settings, number, admission, running, turns, learnt };
+        let (stays, learnt) = (Mutex::default(), Mutex::default());
+        let inner = PluginInner {
+            code,
+            spec,
+            memory_bytes,
+            served,
+            settings,
+            number,
+            admission,
+            running,
+            turns,
+            stays,
+            learnt,
+        };
         Ok(Self(Arc::new(inner)))
+    }
+
+    /// Takes the place of another plugin. What that one kept in memory for clients is gone, which they are told with their next answers.
+    pub fn succeed(&self, before: &Self) {
+        if Arc::ptr_eq(&self.0, &before.0) {
+            return;
+        }
+        let stays = Arc::clone(&before.0.stays.lock());
+        stays.lose(Lost::Changed);
+        *self.0.stays.lock() = stays;
+    }
+
+    /// Returns, once, the sentence for a client that says that what was kept for it in memory is gone, if it is.
+    pub fn tell_lost(&self, client: &str) -> Option<String> {
+        let stays = Arc::clone(&self.0.stays.lock());
+        stays.tell(client)
     }
 
     /// Takes over what another plugin with the same code has learnt about its MCP server over HTTP.

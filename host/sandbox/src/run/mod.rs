@@ -7,4 +7,5 @@ pub mod parts;
 #[cfg(test)]
 mod prepared;
 pub mod sandbox;
+pub mod stays;
 pub mod warm;

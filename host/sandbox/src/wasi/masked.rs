@@ -139,6 +139,7 @@ impl Masked for CallError {
             | Self::Files(_)
             | Self::NoInterface(_)
             | Self::Exit(_)
+            | Self::Busy(_)
             | Self::Stopped => {}
         }
     }

@@ -2,10 +2,11 @@
 //! revision and the capabilities.
 
 use std::{
+    any::Any,
     net::IpAddr,
     ops::Deref,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -296,6 +297,17 @@ impl Context {
             Some(session) => session.owner(),
             None => Owner::Principal(self.principal().clone(), self.arrival.profile.clone()),
         }
+    }
+
+    /// Returns what the state that is kept for the owner lasts for: the session or, for the client at stdin and stdout, this server. `None`:
+    /// nothing says how long the owner is there.
+    pub fn lasts(&self) -> Option<Weak<dyn Any + Send + Sync>> {
+        let lasts: Arc<dyn Any + Send + Sync> = match (&self.session, self.principal()) {
+            (Some(session), _) => Arc::clone(session) as _,
+            (None, Principal::Process) => Arc::clone(&self.server) as _,
+            (None, _) => return None,
+        };
+        Some(Arc::downgrade(&lasts))
     }
 
     /// Returns the facts about this request that its records contain.

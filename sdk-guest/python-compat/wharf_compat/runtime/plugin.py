@@ -322,6 +322,10 @@ class Served(Plugin):
         meta = found.get("_meta")
         return Result(content, found.get("structuredContent"), bool(found.get("isError")), {"_meta": meta} if meta else None)
 
+    def sections(self) -> dict[str, str]:
+        # The server expects to find in the next call what it left in memory.
+        return {**super().sections(), "wharf:instances": "kept"}
+
     def list_entries(self) -> list[Entry]:
         return self.entries
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from wharf_sdk import _call
@@ -21,6 +22,8 @@ CLIENT = {"name": "wharf", "version": "1"}
 CAPABILITIES = {"elicitation": {}, "sampling": {}, "roots": {"listChanged": False}}
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 PROGRESS = "progress"
+MOST_WAITING = 16
+"""How many requests wait for answers of the client."""
 
 
 class RequestError(Exception):
@@ -69,6 +72,18 @@ class _Output:
         pass
 
 
+@dataclass
+class _Sent:
+    """A request to the server."""
+
+    number: int
+    reply: asyncio.Future[Any]
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    """The server's own requests that wait for answers of the client."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """How often each question had been asked before these."""
+
+
 class Wire:
     """A connection to the server."""
 
@@ -78,7 +93,13 @@ class Wire:
         self.meta: dict[str, Any] | None = None
         """What each request says of the client; None if it was said once."""
         self.number = 0
-        self.pending: asyncio.Future[Any] | None = None
+        self.replies: dict[int, asyncio.Future[Any]] = {}
+        """The answers to come, by the numbers of the requests."""
+        self.waiting: dict[str, _Sent] = {}
+        """Requests that wait for answers of the client, by what they ask the server for. The call with the answers goes on with such a
+        request, unless it has another instance: there the tool runs again from its start."""
+        self.sent: _Sent | None = None
+        self.stop: asyncio.Future[None] | None = None
         self.asked: BaseException | None = None
         self.changed: set[str] = set()
 
@@ -95,12 +116,13 @@ class Wire:
             self._requested(message)
 
     def _answered(self, message: dict[str, Any]) -> None:
-        if self.pending is None or self.pending.done() or message.get("id") != self.number:
+        reply = self.replies.get(message.get("id", 0))
+        if reply is None or reply.done():
             return
         if "error" in message:
-            self.pending.set_exception(RequestError(message["error"]))
+            reply.set_exception(RequestError(message["error"]))
         else:
-            self.pending.set_result(message.get("result") or {})
+            reply.set_result(message.get("result") or {})
 
     def _notified(self, method: str, params: dict[str, Any]) -> None:
         if _call.current is None:
@@ -127,12 +149,16 @@ class Wire:
 
     def _requested(self, message: dict[str, Any]) -> None:
         """Answers a request of the server: wharf asks the client, which ends this call until the answer is there."""
+        counts = dict(_call.current.asked) if _call.current is not None else {}
         try:
             self.input.push({"jsonrpc": "2.0", "id": message["id"], "result": _ask(message["method"], message.get("params") or {})})
         except Asked as asked:
             self.asked = asked
-            if self.pending is not None and not self.pending.done():
-                self.pending.set_result(None)
+            if self.sent is not None:
+                self.sent.counts = self.sent.counts if self.sent.asked else counts
+                self.sent.asked.append(message)
+            if self.stop is not None and not self.stop.done():
+                self.stop.set_result(None)
         except (Failure, RuntimeError) as problem:
             error = {"code": -32603, "message": str(problem)}
             self.input.push({"jsonrpc": "2.0", "id": message["id"], "error": error})
@@ -153,29 +179,33 @@ class Wire:
 
     def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         loop = loops.main()
-        self.number += 1
-        self.pending, self.asked = loop.create_future(), None
-        self.input.push({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        what = json.dumps([method, {key: value for key, value in params.items() if key != "_meta"}])
+        sent = self.waiting.pop(what, None)
+        self.asked, self.stop = None, loop.create_future()
+        if sent is None:
+            self.number += 1
+            self.sent = sent = _Sent(self.number, loop.create_future())
+            self.input.push({"jsonrpc": "2.0", "id": sent.number, "method": method, "params": params})
+        else:
+            # The call has the answers, so the server goes on where it asked.
+            self.sent, asked, sent.asked = sent, sent.asked, []
+            if _call.current is not None:
+                _call.current.asked.update(sent.counts)
+            for message in asked:
+                self._requested(message)
+        self.replies[sent.number] = sent.reply
         try:
-            result = loop.run_until_complete(self.pending)
+            loop.run_until_complete(asyncio.wait([sent.reply, self.stop], return_when=asyncio.FIRST_COMPLETED))
         except loops.Idle as problem:
             raise Failure(f"The server does not answer: {problem}.") from None
-        if self.asked is not None:
-            self._cancel()
+        if self.asked is not None and not sent.reply.done():
+            self.waiting[what] = sent
+            if len(self.waiting) > MOST_WAITING:
+                del self.replies[self.waiting.pop(next(iter(self.waiting))).number]
             raise self.asked
+        del self.replies[sent.number]
+        result: dict[str, Any] = sent.reply.result()
         return result
-
-    def _cancel(self) -> None:
-        """Lets the server give up the request that asked a question: it is sent again when the answer is there."""
-        self.input.push(
-            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": self.number, "reason": "a question"}}
-        )
-        asked, self.asked = self.asked, None
-        try:
-            loops.main().run_until_complete(_settled())
-        except loops.Idle:
-            pass
-        self.asked = asked
 
     def notify(self, method: str) -> None:
         self.input.push({"jsonrpc": "2.0", "method": method})
@@ -191,12 +221,6 @@ class Wire:
         said = self.request("initialize", {"protocolVersion": REVISION, "capabilities": CAPABILITIES, "clientInfo": CLIENT})
         self.notify("notifications/initialized")
         return said
-
-
-async def _settled() -> None:
-    """Gives the server's tasks the turns that they need to take a cancellation."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def _ask(method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import { withoutProperties } from "../regexp.js";
 import { wantsOf } from "./wants.js";
 import { warningsOf } from "./warnings.js";
 
-/** Things whose values differ between build and call. A server that uses one of them before it is connected starts in each call. */
+/** Things whose values differ between build and call. A server that uses one of them before it is connected starts in each instance. */
 const VARIES = /^(env |args$|time$|random$|files$|fetch$|cwd$)/;
 
 /** Variables that say how a program runs, and are never set for a plugin. */
@@ -47,7 +47,7 @@ export async function buildServer({
   for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
 
   const fetches = FETCHES.test(parts.head) || FETCHES.test(parts.tail);
-  const about = { instructions: cut(found.about?.instructions), wants: wants.json };
+  const about = { instructions: cut(found.about?.instructions), wants: wants.json, keepsState: true };
   const make = async (code) => {
     const made = await component({ code, imports: imports(code), fetches, project }).catch((failed) => {
       throw failed instanceof Problem ? failed : unloadable(relative(project, entry.file), failed);
@@ -77,8 +77,8 @@ function waysOf(found, say) {
   const ways = { keep: !varies.length && found.twice, rehearse: found.twice };
   say(
     ways.keep
-      ? "the server is started while it is built, and each call begins with the started server"
-      : `the server starts in each call, because at its start it uses ${list(varies.length ? varies : ["a state that cannot be made twice"])}`,
+      ? "the server is started while it is built, and each instance begins with the started server"
+      : `the server starts in each instance, because at its start it uses ${list(varies.length ? varies : ["a state that cannot be made twice"])}`,
   );
   return ways;
 }

@@ -1,6 +1,6 @@
 // The exports of the component for a server that was written for Node.js: each call becomes a request to the server in the same memory.
 
-import { form, url } from "../call.js";
+import { form, sampling, url } from "../call.js";
 import { Failure, invalidParams, resourceNotFound } from "../errors.js";
 import * as host from "../host.js";
 import { answered, asked } from "../runtime.js";
@@ -24,6 +24,42 @@ function digest(text) {
   return sum.toString(36);
 }
 
+/**
+ * Requests to the server that wait for answers of the client, by what they ask the server for. `waiting`: what takes the call with the answers,
+ * by the keys of the questions. The server goes on when they are there, unless they arrive in another instance: there it begins again.
+ */
+const asking = new Map();
+const MOST_ASKING = 16;
+
+/** Puts a question to the client of the current call. */
+function put(key, question) {
+  const call = current;
+  const answer = call.ask(key, question);
+  const { sent } = call;
+  // Without a request, the server asks while it is initialized; the next instance asks again.
+  if (call.hasAnswer(key) || !sent) return answer;
+  sent.questions = questions;
+  asking.set(sent.what, sent);
+  if (asking.size > MOST_ASKING) asking.delete(asking.keys().next().value);
+  return new Promise((resolve, reject) => {
+    sent.waiting.set(key, (next) => next.ask(key, question).then(resolve, reject));
+  });
+}
+
+/** Sends a request for a call, or goes on with the one whose questions the call answers. */
+function send(call, method, params, meta) {
+  const what = JSON.stringify([method, params]);
+  const before = asking.get(what);
+  asking.delete(what);
+  const sent = { what, waiting: new Map() };
+  call.sent = sent;
+  if (before && [...before.waiting.keys()].every((key) => call.hasAnswer(key))) {
+    ({ result: sent.result, questions } = before);
+    for (const take of before.waiting.values()) take(call);
+  } else sent.result = request(method, { ...params, ...(Object.keys(meta).length && { _meta: meta }) });
+  return sent.result;
+}
+
 client.request = async (method, params) => {
   // The client's folders that the operator granted are open directories. Others are of no use to the plugin.
   if (method === "roots/list")
@@ -39,10 +75,10 @@ client.request = async (method, params) => {
   if (method === "elicitation/create") {
     const question =
       params.mode === "url" ? url(params.message, params.url) : form(params.message, params.requestedSchema);
-    const { action, content } = await current.ask(key, question);
+    const { action, content } = await put(key, question);
     return content === undefined ? { action } : { action, content };
   }
-  if (method === "sampling/createMessage") return current.sample(key, params);
+  if (method === "sampling/createMessage") return put(key, sampling(params));
   throw Object.assign(new Error(`the client does not answer ${method}`), { code: -32601 });
 };
 
@@ -59,7 +95,10 @@ client.notification = (method, params) => {
   }
 };
 
-/** Starts the server in the first call of an instance, and introduces the client of this call. */
+/** How the client was introduced to the server, and what the server said then. */
+let greeted;
+
+/** Starts the server in the first call of an instance, and introduces the client of this call, unless that was done before. */
 async function begin(call) {
   live();
   current = undefined;
@@ -67,16 +106,21 @@ async function begin(call) {
   client.starting = true;
   await start();
   current = call;
-  const about = await greet({
+  const introduction = {
     capabilities: call ? { ...call.capabilities, roots: {} } : EVERYTHING,
     info: call?.client,
-  });
+  };
+  const as = JSON.stringify(introduction);
+  if (!greeted || (call && greeted.as !== as)) greeted = { as, about: await greet(introduction) };
   client.starting = false;
-  return about;
+  return greeted.about;
 }
 
+/** Tells wharf that the server has ended, so that the next call has a new instance. */
+const ENDED = { "dev.wharf/ended": true };
+
 const failure = (thrown, uri) => {
-  if (thrown instanceof Error) return thrown.ended ? new Failure(thrown.message) : thrown;
+  if (thrown instanceof Error) return thrown.ended ? new Failure(thrown.message, { data: ENDED }) : thrown;
   if (thrown?.code === NOT_FOUND) return resourceNotFound(uri ?? thrown.data?.uri);
   if (thrown?.code === INVALID_PARAMS) return invalidParams(thrown.message, thrown.data);
   return new Failure(thrown?.message ?? String(thrown), { data: thrown?.data });
@@ -91,7 +135,7 @@ function ask(context, method, params, finish) {
         await begin(call);
         const meta = { ...call.meta, ...(call.can("progress") && { progressToken: PROGRESS_TOKEN }) };
         try {
-          return await request(method, { ...params, ...(Object.keys(meta).length && { _meta: meta }) });
+          return await send(call, method, params, meta);
         } catch (thrown) {
           throw failure(thrown, params.uri);
         }

@@ -79,6 +79,7 @@ export async function greet({
   capabilities = {},
   info = { name: "wharf", version: "0" },
 } = {}) {
+  asking.forget();
   const about = await request("initialize", { protocolVersion: revision, capabilities, clientInfo: info });
   notify("notifications/initialized");
   await greeted();

@@ -152,6 +152,8 @@ const open = new Set();
 let opened = 0;
 export const asking = () => opened;
 asking.open = () => open.size > 0;
+/** Waits for those no more that were asked so far: they wait for a person. */
+asking.forget = () => open.clear();
 asking.ended = () => Promise.all(open);
 
 /** Takes a message of the server. */

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::run::{Allowed, parse_allow};
+use super::run::{Allowed, RunIn, parse_allow};
 use crate::authoring::template::Language;
 use wharf_config::config;
 
@@ -134,6 +134,8 @@ pub struct Dev {
     /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
+    #[command(flatten)]
+    pub instances: RunIn,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::value_names::ValueNames;
 use crate::authoring::existing::server::Server;
-use wharf_config::config::{self, CommandLine, Named, Positional};
+use wharf_config::config::{self, CommandLine, Instances, Named, Positional};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 
@@ -99,6 +99,8 @@ pub struct Plugins {
     /// Open the folders for reading only
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub instances: RunIn,
     /// Plugins to serve in addition to those of the config, and folders. The plugins on the command line may read and write in these
     /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
     /// config is not read
@@ -107,6 +109,22 @@ pub struct Plugins {
     /// and when its source has changed
     #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | DIR")]
     pub paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunIn {
+    /// What calls of these plugins run in: a new instance each (fresh), or one that earlier calls of the same client may have used (reused).
+    /// By default, an existing MCP server has one instance for each client, which keeps what the server has in memory
+    #[arg(long = "instances", value_name = "fresh|reused", value_parser = parse_instances)]
+    pub how: Option<Instances>,
+}
+
+fn parse_instances(text: &str) -> Result<Instances> {
+    match text {
+        "fresh" => Ok(Instances::Fresh),
+        "reused" => Ok(Instances::Reused),
+        _ => bail!("expected fresh or reused"),
+    }
 }
 
 pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
@@ -234,6 +252,7 @@ impl Granted {
             allow_http,
             allow_env,
             allow_ask,
+            instances: named.instances.how,
             listen: None,
         })
     }

@@ -86,9 +86,10 @@ pub struct Plugin {
     /// The prompts that are published, by the plugin's own names, with `*` at the end only. Without this key, all prompts.
     pub prompts: Option<Vec<String>>,
     /// The instances that calls run in: `"fresh"`: a new sandbox for every call; `"reused"`: one instance may serve several calls of the
-    /// same client, one after the other. For the built-in plugin `sequentialthinking`, the default is `"reused"`.
+    /// same client, one after the other. Plugins that are made from an existing MCP server say themselves that all calls of a client run in
+    /// one instance, unless it is `"fresh"` here (docs/permissions.md). For the built-in plugin `sequentialthinking`, the default is `"reused"`.
     ///
-    /// Default: `"fresh"`
+    /// Default: `"fresh"`, unless the plugin says that it keeps state
     pub instances: Option<Instances>,
     /// A text for the model, instead of the plugin's own instructions; at most 2 KiB; `""` = none.
     pub instructions: Option<String>,

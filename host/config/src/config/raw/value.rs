@@ -137,6 +137,16 @@ pub enum Instances {
     Reused,
 }
 
+impl Instances {
+    /// Returns its name in a config.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Reused => "reused",
+        }
+    }
+}
+
 /// A table that keeps the order of the file: if two entries use the same name, the first one keeps it.
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -452,6 +452,9 @@ impl Library {
             }
         }
         if let Some(now) = self.served.get(&id) {
+            if let Some(previous) = &previous {
+                now.plugin.succeed(&previous.plugin);
+            }
             lacking::log(previous.as_ref(), now);
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));

@@ -1,6 +1,9 @@
 //! What a call of a tool gives its client, in the terms of MCP.
 
-use wharf_protocol::{RpcError, model::ToolResult};
+use wharf_protocol::{
+    RpcError,
+    model::{Content, ToolResult},
+};
 
 use super::failed::{Failed, Said};
 use crate::client::context::Context;
@@ -34,6 +37,17 @@ impl CallResult {
             Said::Explained(text) => Ok(Self::error(text)),
             Said::InputRequired(result) => Ok(Self::InputRequired(result)),
         }
+    }
+
+    /// Adds a text of wharf itself, in a block of its own.
+    pub fn and(self, text: String) -> Self {
+        let (mut result, bytes) = match self {
+            Self::Text(only) => (ToolResult { content: vec![Content::Text(only)], ..ToolResult::default() }, 0),
+            Self::Result { result, bytes } => (result, bytes),
+            other => return other,
+        };
+        result.content.push(Content::Text(text));
+        Self::Result { result, bytes }
     }
 
     /// Whether the tool says that it failed.

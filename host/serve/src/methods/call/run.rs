@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, task::Poll};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
-use wharf_sandbox::{CallError, Operation, PluginCall, Report};
+use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report};
 use wharf_scope::Denial;
 
 use super::{
@@ -25,7 +25,7 @@ use wharf_config::config::Config;
 use wharf_plugins::{
     bridge,
     observe::{journal::Unrecorded, observers::Recording, record::Ended},
-    plugins::served::Served,
+    plugins::served::{Served, Sharing},
 };
 use wharf_policy::{
     access::{call_roots::CallRoots, grants::hint, scope::Held},
@@ -58,8 +58,6 @@ pub async fn run_once<O: Operation>(
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
-    // State that a call leaves in an instance is only for calls of the same client.
-    let client = served.config.reuse.then(|| ctx.owner()).filter(Owner::is_one_client).map(|owner| owner.key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);
     record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
@@ -74,7 +72,8 @@ pub async fn run_once<O: Operation>(
         return Err(stopped(id, record, Lost::Root).await);
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
-    let call = PluginCall { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
+    let (events, client, party) = (ctx.events(id), client(ctx, request), ctx.party());
+    let call = PluginCall { operation, scope, events, timeout, client, party };
     // Nothing that was taken away before the run begins is used.
     if let Some(lost) = already_lost(ctx, request, passed, &held) {
         return Err(stopped(id, record, lost).await);
@@ -90,6 +89,20 @@ pub async fn run_once<O: Operation>(
         report = call => return finished(ctx, request, roots, record, report).await,
     };
     Err(stopped(id, record, lost).await)
+}
+
+/// Returns the client for which the instance of a run is retained, if it is. State that a call leaves in an instance is only for calls of
+/// the same client.
+fn client(ctx: &Context, request: &Request<'_>) -> Option<Box<Client>> {
+    let (sharing, config) = (request.served.sharing(), &request.served.config);
+    // With other access than that of calls, a completion would end their instance.
+    let has_less = request.method == Method::Complete && (config.confirm.is_some() || config.grants.roots.is_given());
+    if sharing == Sharing::None || sharing == Sharing::One && has_less {
+        return None;
+    }
+    let owner = Some(ctx.owner()).filter(Owner::is_one_client)?;
+    let lasts = (sharing == Sharing::One).then(|| ctx.lasts()).flatten();
+    Some(Box::new(Client { key: owner.key(), in_one: sharing == Sharing::One, lasts }))
 }
 
 /// Reports to the operator and in the record how a run ended, and returns its outcome.

@@ -28,7 +28,11 @@ use crate::client::{context::Context, server::Server};
 use wharf_base::{party::Party, request_state::Carried};
 use wharf_plugins::{
     bridge::{self, CallArguments, OfferedTool, Paid},
-    plugins::{expected::Sought, served::Served, view::View},
+    plugins::{
+        expected::Sought,
+        served::{Served, Sharing},
+        view::View,
+    },
     tasks::Purpose,
 };
 use wharf_policy::roles::{Entry, EntryKind};
@@ -237,7 +241,11 @@ impl Call {
         let request = Request::of_tool(served, tool, name, arguments, text.as_str().len());
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::<Written>::clone(text), context };
         let (outcome, hints) = rounds::run(ctx, &request, prepared, operation).await?;
-        checked(ctx, served, tool, with_hints(outcome, &hints)).await
+        let result = checked(ctx, served, tool, with_hints(outcome, &hints)).await?;
+        Ok(match lost(ctx, served) {
+            Some(text) => result.and(text),
+            None => result,
+        })
     }
 
     /// Returns what the record of a task keeps about the call.
@@ -246,6 +254,14 @@ impl Call {
         let reach = self.prepared.reach(&Entry::new(EntryKind::Tool, &plugin, &tool));
         Purpose { access: server.access_of(&self.served), reach, plugin, tool }
     }
+}
+
+/// Returns, once, the sentence for the client that says that what a plugin kept in memory for it is gone, if it is.
+fn lost(ctx: &Context, served: &Served) -> Option<String> {
+    if served.sharing() != Sharing::One {
+        return None;
+    }
+    served.plugin.tell_lost(&ctx.owner().key())
 }
 
 /// Adds the hints about what was refused to a result that is an error.
