@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::OwnedMutexGuard;
+
 use crate::{
     bounds::{
         limits::{Refused, TRANSFER_SLACK_BYTES},
@@ -93,7 +95,7 @@ pub struct PluginCall<O> {
 }
 
 impl LoadedPlugin {
-    /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call after at most 5 ms of
+    /// Runs a call. It may wait for a place first, within its deadline; before that, for as long at most, for earlier calls in its instance. Dropping the future stops the call after at most 5 ms of
     /// computing.
     pub async fn call<O: Operation>(&self, call: PluginCall<O>) -> Report<O::Outcome> {
         let PluginCall { operation, scope, events, timeout, client, party } = call;
@@ -109,34 +111,43 @@ impl LoadedPlugin {
             .map(|network| Traffic::new(Arc::clone(network), limits.http, memory.clone(), traces.clone()));
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
         // A command runs once and exits, so its instance cannot be used again.
-        let client = client.filter(|_| self.0.served != ServedAs::Command).map(|client| {
-            let stay = client.in_one.then(|| self.0.stays.lock().of(&self.0.spec.id, &client));
-            Box::new(Keeper { client, stay, deadline: started + timeout })
-        });
-        let takes_turns = client.as_ref().is_some_and(|keeper| keeper.stay.is_some());
-        let run = {
-            let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
-            let begin = Box::new((operation, scope, state, client, (party, memory)));
-            // The future owns everything it needs, so that it can move to another thread while it runs.
-            boxed(|| async move {
-                let (operation, scope, state, client, (party, memory)) = *begin;
-                let mut result = plugin.run(operation, scope, state, client, (party, memory.clone())).await;
-                if let Some(network) = network.filter(|network| network.hides()) {
-                    mask::<O>(&mut result, &*network, &pace).await;
-                }
-                held(result, &memory, O::takes)
-            })
+        let client = client.filter(|_| self.0.served != ServedAs::Command);
+        let stay = client.as_ref().filter(|client| client.in_one);
+        let stay = stay.map(|client| self.0.stays.lock().of(&self.0.spec.id, client));
+        // Calls that use the same instance wait for one another before their own time begins: one that runs out of time ends what is kept.
+        let turn = match &stay {
+            Some(stay) => Box::pin(stay.turn(timeout)).await.map(Some),
+            None => Ok(None),
         };
-        let run = sandbox.runtime.run(run, &self.0.turns, pace);
-        let held = match tokio::time::timeout(timeout, run).await {
-            Ok(Ok(held)) => held,
-            Ok(Err(Stopped(error))) if error.is_panic() => Err(CallError::Trap {
-                message: "a defect of wharf itself".into(),
-                detail: told(format_args!("{error}")),
-            }),
-            Ok(Err(Stopped(_))) => Err(CallError::Stopped),
-            Err(_) if takes_turns && traces.began().is_none() => Err(CallError::Busy(timeout)),
-            Err(_) => Err(CallError::Timeout(timeout)),
+        let held = match turn {
+            Err(error) => Err(error),
+            Ok(turn) => {
+                let run = {
+                    let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
+                    let deadline = Instant::now() + timeout;
+                    let keeper = client.map(|client| Box::new(Keeper { client, stay, _turn: turn, deadline }));
+                    let begin = Box::new((operation, scope, state, keeper, (party, memory)));
+                    // The future owns everything it needs, so that it can move to another thread while it runs.
+                    boxed(|| async move {
+                        let (operation, scope, state, keeper, (party, memory)) = *begin;
+                        let mut result = plugin.run(operation, scope, state, keeper, (party, memory.clone())).await;
+                        if let Some(network) = network.filter(|network| network.hides()) {
+                            mask::<O>(&mut result, &*network, &pace).await;
+                        }
+                        held(result, &memory, O::takes)
+                    })
+                };
+                let run = sandbox.runtime.run(run, &self.0.turns, pace);
+                match tokio::time::timeout(timeout, run).await {
+                    Ok(Ok(held)) => held,
+                    Ok(Err(Stopped(error))) if error.is_panic() => Err(CallError::Trap {
+                        message: "a defect of wharf itself".into(),
+                        detail: told(format_args!("{error}")),
+                    }),
+                    Ok(Err(Stopped(_))) => Err(CallError::Stopped),
+                    Err(_) => Err(CallError::Timeout(timeout)),
+                }
+            }
         };
         let (result, held) = held.unwrap_or_else(|error| (Err(error), None));
         let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
@@ -168,7 +179,7 @@ impl LoadedPlugin {
         }
     }
 
-    /// Runs the call from its wait for a turn to its outcome.
+    /// Runs the call from its wait for a place to its outcome.
     async fn run<O: Operation>(
         &self,
         operation: O,
@@ -179,12 +190,7 @@ impl LoadedPlugin {
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
-        // Calls that use the same instance wait for one another before they take a place.
         let stay = keeper.as_ref().and_then(|keeper| keeper.stay.as_ref());
-        let _stay_turn = match stay {
-            Some(stay) => Some(Box::pin(stay.turn()).await),
-            None => None,
-        };
         // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
         // they are given back.
         let _turn = loop {
@@ -282,6 +288,8 @@ struct Keeper {
     client: Box<Client>,
     /// The client's stay, if all its calls run in one instance.
     stay: Option<Arc<Stay>>,
+    /// The client's other calls wait until this is dropped, which is when the instance is kept again.
+    _turn: Option<OwnedMutexGuard<()>>,
     deadline: Instant,
 }
 

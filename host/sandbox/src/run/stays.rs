@@ -145,9 +145,10 @@ impl Stay {
         }
     }
 
-    /// Waits until the client's earlier calls have ended.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
+    /// Waits until the client's earlier calls have ended, for so long at most.
+    pub(crate) async fn turn(&self, most: Duration) -> Result<OwnedMutexGuard<()>, CallError> {
+        let turn = Arc::clone(&self.turn).lock_owned();
+        tokio::time::timeout(most, turn).await.map_err(|_| CallError::Busy(most))
     }
 
     /// Returns, once, the sentence for the client that says that what was kept is gone, if it is.
@@ -281,8 +282,17 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_call_waits_for_earlier_ones_but_not_for_ever() {
+        let stay = Stays::default().of("notes", &client("a", None));
+        let first = stay.turn(Duration::ZERO).await.unwrap();
+        assert!(matches!(stay.turn(Duration::ZERO).await, Err(CallError::Busy(Duration::ZERO))));
+        let (second, ()) = tokio::join!(stay.turn(Duration::from_secs(600)), async { drop(first) });
+        second.unwrap();
+    }
+
     #[test]
-    fn seats_go_with_what_they_last_for() {
+    fn stays_go_with_what_they_last_for() {
         let stays = Stays::default();
         let session: Arc<dyn Any + Send + Sync> = Arc::new(());
         stays.of("notes", &client("a", Some(Arc::downgrade(&session))));

@@ -18,15 +18,14 @@ use super::{connections::peer, guard, refused::json};
 use crate::client::server::Server;
 
 /// What a person reads who opens the server's address in a browser.
-const ABOUT: &str = "\
-This is wharf, a server for the Model Context Protocol (MCP).
+const ABOUT: &str = r#"This is wharf, a server for the Model Context Protocol (MCP).
 There is nothing to see here: MCP clients connect to <this address>/mcp. For example:
 
   claude mcp add --transport http wharf <this address>/mcp
   codex mcp add wharf --url <this address>/mcp
 
 Most others have a config with: "wharf": { "type": "http", "url": "<this address>/mcp" }
-";
+"#;
 
 /// Returns the answer to `GET /`.
 pub async fn about() -> &'static str {
