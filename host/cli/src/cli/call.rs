@@ -10,7 +10,7 @@ use wharf_protocol::{
 };
 
 use super::{
-    arguments::{Call, Parts},
+    arguments::{Call, Parts, tell_of_folders},
     load::{load, print},
 };
 use crate::authoring::{build::Until, existing::make::make};
@@ -23,9 +23,10 @@ use wharf_plugins::plugins::{
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
-    let Parts { plugin, folders, tool: wanted, arguments: given } = command.parts()?;
+    let Parts { plugin, server, folders, tool: wanted, arguments: given } = command.parts()?;
     let opened = command.opened(&plugin, folders);
     let command_line = command.granted.command_line(&opened)?;
+    tell_of_folders(server.as_slice(), &command_line);
     config::builtin::make_folders(&command_line)?;
     // As for `wharf run`, the grants of the default config were not meant for folders on the command line.
     let file = match &command.config.config {
@@ -46,8 +47,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
-    if let Some(server) = command.server()? {
-        make(&server, Until::Interrupted).await?;
+    if let Some(server) = &server {
+        make(server, Until::Interrupted).await?;
     }
     let operator = load(config).await?;
     let plugins = operator.wharf.plugins();
@@ -61,7 +62,10 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
     let Some(tool) = tools.iter().find(|tool| tool.own_name == wanted || tool.name == wanted) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
-        bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
+        let passed = server.iter().flat_map(|server| &server.args).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let passed =
+            if passed.is_empty() { passed } else { format!("; what the server got as its arguments is: {passed}") };
+        bail!("the plugin has no tool `{wanted}`; it has: {}{passed}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;

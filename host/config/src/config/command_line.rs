@@ -33,6 +33,23 @@ pub struct CommandLine {
     /// What these plugins may ask the client.
     pub allow_ask: Vec<String>,
     pub listen: Option<ListenAddress>,
+    pub typed: Option<Typed>,
+}
+
+/// The command line as a person typed it, to which options can be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// The program and its command, such as `wharf run`.
+    pub command: String,
+    /// What follows.
+    pub rest: String,
+}
+
+impl Typed {
+    /// Returns the same command line with more options.
+    pub fn with(&self, options: &str) -> String {
+        format!("{} {options} {}", self.command, self.rest).trim_end().to_owned()
+    }
 }
 
 /// A plugin that the command line names.
@@ -61,6 +78,8 @@ pub enum Positional {
     Folder(PathBuf),
     /// The source of an existing MCP server.
     Server(PathBuf),
+    /// An existing MCP server in a package: `npm:NAME` or `pypi:NAME`.
+    Published(String),
 }
 
 /// The file name extensions of the sources from which wharf can make a plugin: Python, then TypeScript and JavaScript.
@@ -80,6 +99,9 @@ pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 impl Positional {
     /// Decides what a path is: an existing folder, the source of an existing server, or else the file of a plugin, which need not exist yet.
     pub fn tell(path: &Path) -> Result<Self> {
+        if let Some(text) = path.to_str().filter(|text| ["npm:", "pypi:"].iter().any(|start| text.starts_with(start))) {
+            return Ok(Self::Published(text.to_owned()));
+        }
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }

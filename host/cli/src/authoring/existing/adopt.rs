@@ -7,11 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
     inputs::Inputs,
+    line::Package,
     project::{self, Recipe},
     server::{Language, Server, id_from},
 };
@@ -31,23 +32,14 @@ const MAX_FILE_BYTES: u64 = 32 << 20;
 pub enum Origin {
     /// A server in a file or a folder.
     Files(Box<Server>),
-    /// A published package, as the commands of the build name it.
-    Package(Language, String),
+    Package(Package),
 }
 
 impl Origin {
     /// Reads `npm:NAME`, `pypi:NAME`, or a path.
     pub fn parse(from: &str) -> Result<Self> {
-        let package = |name: &str, language| {
-            let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "@/._-=+[],".contains(c));
-            ensure!(fits && !name.starts_with('-'), "{}: not the name of a package", text::escaped(from));
-            Ok(Self::Package(language, from.to_owned()))
-        };
-        if let Some(name) = from.strip_prefix("npm:") {
-            return package(name, Language::Node);
-        }
-        if let Some(name) = from.strip_prefix("pypi:") {
-            return package(name, Language::Python);
+        if let Some(package) = Package::parse(from) {
+            return package.map(Self::Package);
         }
         let path = Path::new(from);
         if path.is_dir() {
@@ -63,14 +55,7 @@ impl Origin {
     pub fn name(&self) -> String {
         match self {
             Self::Files(server) => server.id.clone(),
-            Self::Package(_, package) => {
-                let name = package.split_once(':').map_or(package.as_str(), |(_, name)| name);
-                let name = name.split("==").next().unwrap_or(name);
-                // A version stands behind the second `@`; the first is that of a scope.
-                let name =
-                    name.get(1..).and_then(|rest| rest.split_once('@')).map_or(name, |(rest, _)| &name[..=rest.len()]);
-                id_from(name)
-            }
+            Self::Package(package) => id_from(&package.name),
         }
     }
 }
@@ -80,7 +65,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
     check_name(name)?;
     check_free(folder)?;
     let (language, server, watch) = match origin {
-        Origin::Package(language, package) => (*language, package.clone(), vec!["package.json".to_owned()]),
+        Origin::Package(package) => (package.language, package.to_string(), vec!["package.json".to_owned()]),
         Origin::Files(server) => {
             let inputs = Inputs::of(server)?;
             let read = |file: &PathBuf| Ok((folder.join(COPY).join(file), inside(&server.root, file)?));
@@ -93,7 +78,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
         }
     };
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
-    project::make(folder, &Recipe { id: name, language, server: &server, watch: &watch })
+    project::make(folder, &Recipe { id: name, language, server: &server, with: &[], watch: &watch })
 }
 
 /// Reads a file of a server. A link may lead to another file of the server, and not out of its folder: a stranger's link could lead to a
@@ -109,13 +94,28 @@ fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
     contents.with_context(|| format!("{}: it is gone", text::path(&path))).or_failed()
 }
 
+/// Finds the file of a script that the `pyproject.toml` of a folder names.
+pub fn script(folder: &Path, name: &str) -> Result<PathBuf> {
+    let text = Below::open(folder)?.read(Path::new("pyproject.toml"), MAX_FILE_BYTES)?;
+    let project = text.and_then(|text| toml::from_str(&text).ok()).unwrap_or_default();
+    let mut files = of_pyproject(&project, Some(name)).into_iter().map(|path| folder.join(path));
+    files.find(|file| file.is_file()).with_context(|| {
+        let (folder, name) = (text::path(&std::path::absolute(folder).unwrap_or_default()), text::escaped(name));
+        format!(
+            "the pyproject.toml of {folder} names no script {name} whose file is there; name the server's file, or, for a package, \
+             type wharf run uvx {name}"
+        )
+    })
+}
+
 /// Finds the file of the server in a folder: where its manifest says, else where most servers have it.
 fn entry(folder: &Path) -> Option<PathBuf> {
     let below = Below::open(folder).ok()?;
     let manifest = |name: &str| below.read(Path::new(name), MAX_FILE_BYTES).ok().flatten();
     let node = manifest("package.json").and_then(|text| serde_json::from_str(&text).ok());
     let python = manifest("pyproject.toml").and_then(|text| toml::from_str(&text).ok());
-    let named = node.iter().flat_map(of_package_json).chain(python.iter().flat_map(of_pyproject));
+    let named = node.iter().flat_map(of_package_json);
+    let named = named.chain(python.iter().flat_map(|project| of_pyproject(project, None)));
     let usual = ["server", "main", "index", "src/server", "src/main", "src/index"];
     let usual = usual.iter().flat_map(|name| ["py", "ts", "js", "mjs"].map(|extension| format!("{name}.{extension}")));
     let real = fs::canonicalize(folder).ok()?;
@@ -138,10 +138,12 @@ fn of_package_json(package: &Value) -> Vec<String> {
     paths
 }
 
-/// Returns where the server of a pyproject.toml may be: the module of its first script. One with a function is what the function is in.
-fn of_pyproject(project: &toml::Table) -> Vec<String> {
+/// Returns where the server of a pyproject.toml may be: the module of the script of that name, or of its first one. One with a function is what
+/// the function is in.
+fn of_pyproject(project: &toml::Table, named: Option<&str>) -> Vec<String> {
     let scripts = project.get("project").and_then(|project| project.get("scripts")).and_then(toml::Value::as_table);
-    let Some(script) = scripts.and_then(|scripts| scripts.values().next()?.as_str()) else { return Vec::new() };
+    let script = scripts.and_then(|scripts| named.map_or_else(|| scripts.values().next(), |name| scripts.get(name)));
+    let Some(script) = script.and_then(toml::Value::as_str) else { return Vec::new() };
     let (module, function) = script.split_once(':').unzip();
     let path = module.unwrap_or(script).replace('.', "/");
     let ends = match function {

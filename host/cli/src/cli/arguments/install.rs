@@ -9,7 +9,10 @@ use super::{
     run::{Log, Run},
     value_names::ValueNames,
 };
-use crate::setup::{client_list, clients::Client};
+use crate::{
+    authoring::existing::line,
+    setup::{client_list, clients::Client},
+};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
 /// that file stays as it is, and a backup is written next to it (.wharf-backup). For a config in YAML (goose, Continue), the lines to add
@@ -38,11 +41,9 @@ pub struct Install {
     /// Replace or remove a server of this name even if it is not wharf
     #[arg(long)]
     pub force: bool,
+    /// What follows `--` may also be arguments to start wharf with, beginning with `run`, which are written as given
     #[command(flatten)]
     pub given: AsGiven,
-    /// Arguments to start wharf with, written as given, in place of the options above
-    #[arg(last = true, value_name = "ARGUMENTS")]
-    pub arguments: Vec<String>,
 }
 
 const INSTALL_HELP: &str = "\
@@ -50,11 +51,20 @@ Examples:
   wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
   wharf install claude-code --builtin files                   the folders that Claude Code opens
   wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
+  wharf install codex --allow env=API_KEY npx -y @scope/server
   wharf install codex -c ~/tools/wharf.toml                   the plugins of a config
   wharf install zed                                           the plugins of the default config
   wharf install claude-desktop --name files --uninstall";
 
 impl Install {
+    /// Returns the arguments to start wharf with if they were given as they are, in place of the options.
+    pub fn as_they_are(&self) -> Option<&[String]> {
+        let named = &self.given.run.named;
+        let is_line = named.after.first().is_some_and(|first| line::begins(first));
+        let is_alone = named.paths.is_empty() && named.builtins.is_empty();
+        (is_alone && !is_line && !named.after.is_empty()).then_some(&*named.after)
+    }
+
     /// Returns the client, or `None` if the clients are to be listed.
     pub fn client(&self) -> Result<Option<&'static Client>> {
         let Some(name) = self.client.as_deref().filter(|_| !self.list) else { return Ok(None) };

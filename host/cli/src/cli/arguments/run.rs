@@ -5,8 +5,9 @@ use std::{fmt, path::PathBuf};
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::value_names::ValueNames;
-use crate::authoring::existing::server::Server;
+use super::{typed, value_names::ValueNames};
+use crate::authoring::existing::{line, server::Server};
+use wharf_base::text;
 use wharf_config::config::{self, CommandLine, Named, Positional};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -103,10 +104,14 @@ pub struct Plugins {
     /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
     /// config is not read
     ///
-    /// A file in Python, TypeScript or JavaScript is an existing MCP server: wharf makes a plugin of it in its cache, when it is first used
-    /// and when its source has changed
-    #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | DIR")]
+    /// A file in Python, TypeScript or JavaScript, or a package of npm or PyPI, is an existing MCP server: wharf makes a plugin of it in its
+    /// cache, when it is first used and when its source has changed
+    #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | npm:NAME | pypi:NAME | DIR")]
     pub paths: Vec<PathBuf>,
+    /// The line that starts an existing MCP server without wharf, such as `npx -y NAME ARGUMENTS`, `uvx NAME` or `node index.js`; the `--`
+    /// before it may be left out, and wharf's own options stand before it. Or the arguments of the server that is named before
+    #[arg(last = true, value_name = "LINE | ARGUMENTS")]
+    pub after: Vec<String>,
 }
 
 pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
@@ -154,21 +159,47 @@ pub fn grants(allowed: &[Allowed]) -> toml::Table {
 }
 
 impl Plugins {
-    /// Returns the existing servers among the paths.
+    /// Returns the existing servers that are named.
     pub fn servers(&self) -> Result<Vec<Server>> {
         let mut servers = Vec::new();
         for path in &self.paths {
-            if let Ok(Positional::Server(path)) = Positional::tell(path) {
-                servers.push(Server::at(&path)?);
+            if let Ok(positional) = Positional::tell(path) {
+                servers.extend(Server::meant(positional)?);
             }
+        }
+        match (self.after.first(), servers.as_mut_slice()) {
+            (None, _) => {}
+            (Some(first), _) if line::begins(first) => servers.push(of_line(&self.after)?),
+            (Some(_), [only]) => only.args.clone_from(&self.after),
+            (Some(first), _) => bail!(
+                "`{}` stands after `--`, where the line of a server stands, such as npx -y NAME, or the arguments of the one server that \
+                 is named before",
+                text::escaped(first)
+            ),
         }
         Ok(servers)
     }
 
     /// Whether the command line names neither plugins nor folders.
     pub fn is_empty(&self) -> bool {
-        self.builtins.is_empty() && self.paths.is_empty()
+        self.builtins.is_empty() && self.paths.is_empty() && self.after.is_empty()
     }
+}
+
+/// Returns the server that a line starts.
+pub fn of_line(words: &[String]) -> Result<Server> {
+    let server = Server::of(line::parse(words)?)?;
+    let values = server.args.iter().zip(server.args.iter().skip(1)).filter(|(flag, _)| *flag == "--allow");
+    let values = values.map(|(_, value)| value.as_str());
+    let mut ours = values.chain(server.args.iter().filter_map(|word| word.strip_prefix("--allow=")));
+    if let Some(grant) = ours.find(|value| parse_allow(value).is_ok()) {
+        bail!(
+            "`--allow {grant}` stands after the server, so it would be an argument of the server and grant nothing; write wharf's options \
+             before `{}`",
+            words.first().map_or("", String::as_str)
+        );
+    }
+    Ok(server)
 }
 
 impl Run {
@@ -191,9 +222,11 @@ impl Granted {
             match Positional::tell(path)? {
                 Positional::Plugin(path) => plugins.push(Named::File(path)),
                 Positional::Folder(path) => folders.push(path),
-                Positional::Server(path) => plugins.push(Named::Made(Server::at(&path)?.component())),
+                Positional::Server(_) | Positional::Published(_) => {}
             }
         }
+        let servers = named.servers()?;
+        plugins.extend(servers.iter().map(|server| Named::Made(server.component())));
         ensure!(
             !plugins.is_empty() || folders.is_empty(),
             "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \
@@ -235,6 +268,7 @@ impl Granted {
             allow_env,
             allow_ask,
             listen: None,
+            typed: Some(typed(0)),
         })
     }
 }
