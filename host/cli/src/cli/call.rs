@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::Value;
 use wharf_protocol::{
     Object,
@@ -16,7 +16,7 @@ use super::{
 use crate::authoring::{build::Until, existing::make::make};
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
-use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource};
+use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource, Positional};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
     status::Status,
@@ -45,6 +45,11 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {
         here = PluginConfig::clone(configured);
     }
+    ensure!(
+        command.granted.roots.is_empty() || here.grants.roots.0.is_some(),
+        "--root opens a folder to plugins that are granted roots, and {} is not: add --allow roots=read or --allow roots=read-write",
+        here.id
+    );
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
     if let Some(server) = &server {
@@ -95,6 +100,11 @@ fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
     let mut object = Object::new();
     for pair in given {
         let Some((key, value)) = pair.split_once('=') else {
+            ensure!(
+                !matches!(Positional::tell(Path::new(pair)), Ok(Positional::Folder(_))),
+                "`{pair}` is a folder, which stands after the plugin and before the tool: {}",
+                tool.own_name
+            );
             bail!("`{pair}` is neither key=value nor a JSON object");
         };
         let is_text = schema.pointer(&format!("/properties/{key}/type")).is_some_and(|kind| kind == "string");

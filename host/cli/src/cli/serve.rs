@@ -89,6 +89,7 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     tell_of_folders(&servers, &command_line);
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    refuse_unused_roots(file.as_deref(), &command_line)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
     let builds = Builds::begin(servers)?;
@@ -105,6 +106,18 @@ fn tell_of_machine(file: Option<&Path>) {
             Weight::Wrong => tracing::warn!("{}; {}", lack.says, lack.remedy),
         }
     }
+}
+
+/// Refuses `--root` where no plugin is granted roots, which is a mistake.
+fn refuse_unused_roots(file: Option<&Path>, command_line: &CommandLine) -> Result<()> {
+    if !command_line.roots.is_empty() && command_line.allow_roots.is_none() {
+        let config = config::load(file, command_line)?;
+        ensure!(
+            config.plugin_dir.is_some() || config.plugins.iter().any(|plugin| plugin.grants.roots.0.is_some()),
+            "--root opens a folder to plugins that are granted roots, and no plugin is: add --allow roots=read or --allow roots=read-write"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses to serve nothing, which is more often a mistake than intended.

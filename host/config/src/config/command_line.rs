@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
-use super::listen::ListenAddress;
+use super::{builtin, listen::ListenAddress, reference::SourceReference};
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -102,6 +102,12 @@ impl Positional {
         if let Some(text) = path.to_str().filter(|text| ["npm:", "pypi:"].iter().any(|start| text.starts_with(start))) {
             return Ok(Self::Published(text.to_owned()));
         }
+        if let Some(source) = path.to_str().filter(|text| SourceReference::is_meant(text)) {
+            let source = text::escaped(source);
+            bail!(
+                "{source} is where a plugin is published: `wharf add {source}` fetches it, and adds it to the config"
+            );
+        }
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
@@ -119,14 +125,30 @@ impl Positional {
         Ok(Self::Plugin(path.to_owned()))
     }
 
-    /// Says that a path does not exist, and which folder it may have been meant to be.
+    /// Says that a path does not exist, and what it may have been meant to be.
     pub fn missing(path: &Path) -> String {
-        let says = format!("{} does not exist: there is no such folder, and no such plugin", text::path(path));
+        let named = text::path(path);
+        let says = format!("{named} does not exist: there is no such folder, and no such plugin");
+        if builtin::names().any(|name| path == Path::new(name)) {
+            return format!("{says}; the built-in plugin is --builtin {named}");
+        }
         match similar(path) {
             Some(similar) => format!("{says}; did you mean {}?", text::path(&similar)),
+            None if is_package(&named) => {
+                format!(
+                    "{says}; a published MCP server is `npx -y {named}` if it is on npm, and `uvx {named}` if it is on PyPI"
+                )
+            }
             None => says,
         }
     }
+}
+
+/// Whether a name may be that of a package, and not that of a file.
+fn is_package(name: &str) -> bool {
+    let (scope, own) = name.strip_prefix('@').and_then(|name| name.split_once('/')).unwrap_or(("x", name));
+    let fits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    fits(scope) && fits(own) && name.contains(['-', '@'])
 }
 
 /// Returns the folder next to a missing one that has the most similar name. If the parent is missing too, that of the parent.
@@ -194,6 +216,18 @@ mod tests {
             let asks = meant.map(|meant| format!("; did you mean {}?", at(meant).display()));
             assert!(error.starts_with(&says), "{error}");
             assert_eq!(error.split_once("; did").map(|(_, rest)| format!("; did{rest}")), asks, "{error}");
+        }
+        for (name, expected) in [
+            ("mcp-server-git", "`uvx mcp-server-git` if it is on PyPI"),
+            ("@scope/server", "`npx -y @scope/server` if it is on npm"),
+            ("oci://r.example/x:1", "`wharf add oci://r.example/x:1`"),
+            ("https://x.example/x.wasm", "`wharf add https://x.example/x.wasm`"),
+        ] {
+            let error = Positional::tell(Path::new(name)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for name in ["npm:@scope/server", "pypi:a==1"] {
+            assert_eq!(Positional::tell(Path::new(name)).unwrap(), Positional::Published(name.into()));
         }
     }
 }

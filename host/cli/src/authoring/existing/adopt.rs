@@ -14,7 +14,7 @@ use super::{
     inputs::Inputs,
     line::Package,
     project::{self, Recipe},
-    server::{Language, Server, id_from},
+    server::{Language, Server, id_of_package},
 };
 use crate::authoring::{
     project::Project,
@@ -55,7 +55,7 @@ impl Origin {
     pub fn name(&self) -> String {
         match self {
             Self::Files(server) => server.id.clone(),
-            Self::Package(package) => id_from(&package.name),
+            Self::Package(package) => id_of_package(&package.name),
         }
     }
 }
@@ -192,10 +192,11 @@ mod tests {
     #[test]
     fn a_package_has_a_plain_name() {
         for (from, name) in [
-            ("npm:@modelcontextprotocol/server-memory", "modelcontextprotocol-server-memory"),
-            ("npm:@a/b@1.2.3", "a-b"),
+            ("npm:@modelcontextprotocol/server-memory", "server-memory"),
+            ("npm:@notes/mcp-server@1", "notes-mcp-server"),
+            ("npm:@a/b@1.2.3", "b"),
             ("npm:left@1", "left"),
-            ("pypi:mcp-server-time==1.0", "mcp-server-time"),
+            ("pypi:mcp-server-time[x]==1.0#y", "mcp-server-time"),
         ] {
             assert_eq!(Origin::parse(from).unwrap().name(), name);
         }

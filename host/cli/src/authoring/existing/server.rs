@@ -82,7 +82,7 @@ impl Server {
     /// Returns the server in a published package. Each version that is asked for has a folder of its own; without one, the folder keeps the
     /// version that its lock has.
     pub fn published(package: Package) -> Result<Self> {
-        let id = id_from(&package.name);
+        let id = id_of_package(&package.name);
         config::check_id(&id).with_context(|| package.to_string())?;
         let folder = folder(&id, package.to_string().as_bytes())?;
         let (language, entry, root) = (package.language, folder.clone(), folder.clone());
@@ -206,6 +206,14 @@ pub fn id_of(entry: &Path) -> String {
     let mut named = folders.filter(|name| !GENERAL_FOLDERS.contains(&&**name)).map(|name| id_from(&name));
     let own = if GENERAL_NAMES.contains(&stem.as_str()) { None } else { Some(id_from(&stem)) };
     own.into_iter().chain(named.next()).find(|id| config::check_id(id).is_ok()).unwrap_or_else(|| "server".to_owned())
+}
+
+/// Returns the id of the plugin for a package: its name without the scope, since clients put the id before the names of tools, of which they take
+/// 64 characters.
+pub fn id_of_package(name: &str) -> String {
+    let name = name.split('[').next().unwrap_or(name);
+    let own = name.rsplit('/').next().filter(|own| !GENERAL_NAMES.contains(&own.replace('-', "_").as_str()));
+    id_from(own.unwrap_or(name))
 }
 
 /// Turns a name into an id that packages in every language can have.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
-use super::run::{Allowed, of_line, parse_allow};
+use super::run::{Allowed, of_line, parse_allow, parse_listen};
 use crate::authoring::{
     existing::{line, server::Server},
     template::Language,
@@ -126,8 +126,8 @@ pub struct Packaged {
 pub struct Dev {
     #[command(flatten)]
     pub project: Project,
-    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
-    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    /// The address to listen on: an IP address and port, a port of this machine, or unix: and the path of a socket (default: 127.0.0.1:7300)
+    #[arg(long, alias = "port", value_name = "ADDR", value_parser = parse_listen)]
     pub listen: Option<config::ListenAddress>,
     /// Serve a client over stdin and stdout; over HTTP too only with --listen
     #[arg(long)]

@@ -58,13 +58,10 @@ impl Call {
         }
         let (plugin, server, mut words) = match (&self.builtin, self.words.split_first()) {
             (Some(name), _) => (Named::BuiltIn(name.clone()), None, self.words.as_slice()),
-            (None, Some((path, words))) => {
-                let told = Positional::tell(Path::new(path));
-                match told.ok().map_or(Ok(None), Server::meant)? {
-                    Some(server) => (Named::Made(server.component()), Some(server), words),
-                    None => (Named::File(path.into()), None, words),
-                }
-            }
+            (None, Some((path, words))) => match Server::meant(Positional::tell(Path::new(path))?)? {
+                Some(server) => (Named::Made(server.component()), Some(server), words),
+                None => (Named::File(path.into()), None, words),
+            },
             (None, None) => bail!("name a plugin"),
         };
         let mut folders = Vec::new();

@@ -9,6 +9,8 @@ use super::{
     run::{Log, Run},
     value_names::ValueNames,
 };
+use wharf_base::explain;
+
 use crate::{
     authoring::existing::line,
     setup::{client_list, clients::Client},
@@ -69,8 +71,14 @@ impl Install {
     pub fn client(&self) -> Result<Option<&'static Client>> {
         let Some(name) = self.client.as_deref().filter(|_| !self.list) else { return Ok(None) };
         let found = client_list::find(name).with_context(|| {
-            let all: Vec<&str> = client_list::ALL.iter().map(|client| client.id).collect();
-            format!("unknown client `{}`; choose one of: {}", name.escape_debug(), all.join(", "))
+            let all = || client_list::ALL.iter().map(|client| client.id);
+            let mut meant: Vec<&str> = all().filter(|id| id.starts_with(name)).collect();
+            if meant.is_empty() {
+                meant.extend(explain::nearest(all(), name));
+            }
+            let meant = if meant.is_empty() { String::new() } else { format!("did you mean {}? ", meant.join(" or ")) };
+            let all: Vec<&str> = all().collect();
+            format!("unknown client `{}`; {meant}choose one of: {}", name.escape_debug(), all.join(", "))
         });
         found.map(Some)
     }
@@ -188,7 +196,12 @@ mod tests {
     fn clients_have_other_names_and_unknown_ones_are_told() {
         assert_eq!(install("gemini docs").client().unwrap().unwrap().id, "gemini-cli");
         let error = install("claude docs").client().unwrap_err().to_string();
-        assert!(error.contains("unknown client `claude`; choose one of: claude-desktop, claude-code"), "{error}");
+        assert!(
+            error.contains(
+                "unknown client `claude`; did you mean claude-desktop or claude-code? choose one of: claude-desktop, "
+            ),
+            "{error}"
+        );
         assert!(install("--list").client().unwrap().is_none());
     }
 }

@@ -297,9 +297,9 @@ pub struct Check {
 pub struct Serve {
     #[command(flatten)]
     pub run: Run,
-    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300, or `listen` in
-    /// [http]). Sockets that systemd passes take precedence
-    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    /// The address to listen on: an IP address and port, a port of this machine, or unix: and the path of a socket (default:
+    /// 127.0.0.1:7300, or `listen` in [http]). Sockets that systemd passes take precedence
+    #[arg(long, alias = "port", value_name = "ADDR", value_parser = run::parse_listen)]
     pub listen: Option<config::ListenAddress>,
     /// Also serve a client over stdin and stdout
     #[arg(long)]

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{typed, value_names::ValueNames};
 use crate::authoring::existing::{line, server::Server};
 use wharf_base::text;
-use wharf_config::config::{self, CommandLine, Named, Positional};
+use wharf_config::config::{self, CommandLine, ListenAddress, Named, Positional};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 
@@ -114,12 +114,24 @@ pub struct Plugins {
     pub after: Vec<String>,
 }
 
+/// Parses `--listen`, where a port is enough: then this machine only.
+pub(super) fn parse_listen(text: &str) -> Result<ListenAddress> {
+    let is_port = text.parse::<u16>().is_ok();
+    config::parse_listen(&if is_port { format!("127.0.0.1:{text}") } else { text.to_owned() })
+}
+
 pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
-        Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
-        Some(("http-write", url)) => Ok(Allowed::HttpWrite(url.to_owned())),
-        Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
+        Some((key @ ("http" | "http-write" | "http-private"), url)) => {
+            let is_url = url == "any" || ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+            ensure!(is_url, "it is not a URL; write {key}=https://{url}");
+            Ok(match key {
+                "http" => Allowed::Http(url.to_owned()),
+                "http-write" => Allowed::HttpWrite(url.to_owned()),
+                _ => Allowed::HttpPrivate(url.to_owned()),
+            })
+        }
         Some(("env", name)) => Ok(Allowed::Env(name.to_owned())),
         Some(("ask", what)) => Ok(Allowed::Ask(what.to_owned())),
         _ => bail!(
