@@ -296,6 +296,14 @@ test("state that a tool changes is told, and state of the start is not", async (
   assert.deepEqual(more, []);
 });
 
+test("what a plugin cannot do is told", async () => {
+  const source = `import { spawn } from "node:child_process"; ${HEAD}${tool("spawn('ls')")}${TAIL}`;
+  const warnings = await warningsOf(await parts(source));
+  assert.deepEqual(warnings, [
+    "the server imports `child_process`, and a plugin cannot start programs: what uses it fails",
+  ]);
+});
+
 test("the probe cannot start programs, and sees none of this process's variables", async () => {
   const all = await parts(`${HEAD}${tool("({ content: [] })")}${TAIL}`);
   const code = await assembled(all, {

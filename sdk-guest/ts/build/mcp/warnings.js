@@ -1,8 +1,9 @@
 // Finds two habits of servers that work differently in a plugin, whose calls each begin with a new instance: state that outlives a call, and
-// work before a question.
+// work before a question. And what a plugin cannot do at all.
 
 import { calledName, isFunction, treeOf, walk } from "./tree.js";
 import { ASKS } from "./wants.js";
+import { WHY } from "../../lib/mcp/lacking.js";
 
 const MUTATES = /^(set|add|push|unshift|splice|delete|clear|pop|shift)$/;
 const SENDS =
@@ -10,10 +11,18 @@ const SENDS =
 const COLLECTIONS = /^(Map|Set|Array|WeakMap|Object)$/;
 const MOST = 5;
 
-/** Returns the warnings, one sentence or two each. */
-export async function warningsOf({ tail, project }) {
+/** Returns the warnings, one sentence or two each. `packages`: what the server's own modules import. */
+export async function warningsOf({ tail, packages, project }) {
   const { body, fileOf } = await treeOf(tail, project);
-  return [...state(body, fileOf), ...questions(body, fileOf)];
+  return [...impossible(packages), ...state(body, fileOf), ...questions(body, fileOf)];
+}
+
+/** Modules that servers import for what a plugin cannot do. Those for HTTP work in part, and `dns` is asked in passing. */
+const IMPOSSIBLE = /^(child_process|cluster|worker_threads|net|tls|dgram)$/;
+
+function impossible(packages) {
+  const names = new Set([...packages].map((one) => one.replace(/^node:/, "")).filter((one) => IMPOSSIBLE.test(one)));
+  return [...names].map((one) => `the server imports \`${one}\`, and ${WHY[one]}: what uses it fails`);
 }
 
 /** Variables of a module, and members of its objects, that a function changes which does not run at the start. */

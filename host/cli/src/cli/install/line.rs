@@ -199,7 +199,8 @@ mod tests {
 
     /// The arguments of `wharf install`, which has no effect here but to parse them.
     fn given(words: &[&str]) -> AsGiven {
-        match Arguments::try_parse_from([&["wharf", "install", "codex"], words].concat()).unwrap().command {
+        let words = ["wharf", "install", "codex"].iter().chain(words).map(Into::into).collect();
+        match Arguments::read(words).unwrap().command {
             Command::Install(install) => install.given,
             other => panic!("{other:?}"),
         }
