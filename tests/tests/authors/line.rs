@@ -128,6 +128,15 @@ async fn a_client_starts_the_same_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_a_line_is_developed() {
+    let existing = Existing::new("hello", "");
+    let mut pipe = existing.start(&["dev", "--stdio", "node", "notes/index.ts"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap()), ["greet"]);
+    assert!(pipe.close().await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_line_that_cannot_be_run_says_what_to_type() {
     let existing = Existing::new("hello", "");
     for (words, expected) in [

@@ -1,6 +1,6 @@
 //! The commands of the `wharf` binary.
 
-use std::{ffi::OsString, io::Write, process::ExitCode};
+use std::{io::Write, process::ExitCode};
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches};
@@ -74,9 +74,9 @@ fn raise_file_limit() {
 /// Runs the command of the command line, and returns the exit code of the process.
 pub fn run(program: &Program) -> ExitCode {
     program.provide();
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let words = Place::of(&words).apart(words);
-    let matches = help::grouped(Arguments::command()).long_version(program::version()).get_matches_from(words);
+    let all = help::grouped(Arguments::command());
+    let words = Place::own(&all);
+    let matches = all.long_version(program::version()).get_matches_from(words);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 
-use super::{builtin, listen::ListenAddress, reference::SourceReference};
+use super::{listen::ListenAddress, reference::SourceReference};
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -129,9 +129,6 @@ impl Positional {
     pub fn missing(path: &Path) -> String {
         let named = text::path(path);
         let says = format!("{named} does not exist: there is no such folder, and no such plugin");
-        if builtin::names().any(|name| path == Path::new(name)) {
-            return format!("{says}; the built-in plugin is --builtin {named}");
-        }
         match similar(path) {
             Some(similar) => format!("{says}; did you mean {}?", text::path(&similar)),
             None if is_package(&named) => {

@@ -10,10 +10,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::{
-    inputs::Inputs,
-    server::{Language, Server},
-};
+use super::{inputs::Inputs, language::Language, server::Server};
 use crate::authoring::repository::{self, is_shared};
 use wharf_base::text;
 use wharf_policy::access::protected::Protected;

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::server::{Language, Server};
+use super::{language::Language, server::Server};
 use crate::authoring::sources::GENERATED_FOLDERS;
 use wharf_base::text;
 

@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::server::Language;
+use super::language::Language;
 use wharf_base::text::escaped;
 
 /// A published package.
@@ -172,7 +172,7 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    /// Reads options until the first word that is none.
+    /// Reads options until the first word that does not begin with `-`.
     fn options(program: &'a str, rules: &Rules, mut words: &'a [String]) -> Result<Self> {
         let mut kept = Vec::new();
         while let Some((word, rest)) = words.split_first().filter(|(word, _)| word.starts_with('-')) {

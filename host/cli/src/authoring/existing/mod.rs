@@ -7,7 +7,9 @@
 
 pub mod adopt;
 mod build_files;
+mod entry;
 pub mod inputs;
+mod language;
 pub mod line;
 pub mod make;
 pub mod project;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
 
-use super::server::Language;
+use super::language::Language;
 use crate::authoring::{
     project::{PLUGIN_TOML, Project},
     template::{below, replaced, write},

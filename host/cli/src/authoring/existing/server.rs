@@ -8,38 +8,12 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use super::{
-    adopt,
+    entry,
+    language::Language,
     line::{Line, Package, Runs},
 };
 use wharf_base::text;
-use wharf_config::config::{self, Positional, existing, has_extension};
-
-/// The languages whose servers become plugins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    Python,
-    /// TypeScript and JavaScript.
-    Node,
-}
-
-impl Language {
-    /// Returns the language of a file, by its extension.
-    pub fn of(file: &Path) -> Option<Self> {
-        match () {
-            () if has_extension(file, &config::PYTHON) => Some(Self::Python),
-            () if has_extension(file, &config::NODE) => Some(Self::Node),
-            () => None,
-        }
-    }
-
-    /// Returns the files that list the packages of a server.
-    pub fn manifests(self) -> &'static [&'static str] {
-        match self {
-            Self::Python => &["pyproject.toml", "requirements.txt", "uv.lock"],
-            Self::Node => &["package.json", "package-lock.json"],
-        }
-    }
-}
+use wharf_config::config::{self, Positional, existing};
 
 /// A server that a command line names.
 #[derive(Debug, Clone)]
@@ -108,7 +82,7 @@ impl Server {
             Runs::Package(package) => Self::published(package)?,
             Runs::File(file) => Self::at(&within(&file))?,
             Runs::Module(module) => Self::at(&within("").join(module_file(&within(""), &module)?))?,
-            Runs::Script(script) => Self::at(&adopt::script(&within(""), &script)?)?,
+            Runs::Script(script) => Self::at(&entry::script(&within(""), &script)?)?,
         };
         if with.is_empty() {
             return Ok(Self { args, ..server });

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{
-    run::{ConfigFile, Granted, Plugins, of_line},
+    run::{ConfigFile, Granted, Plugins, of_line, tell},
     value_names::ValueNames,
 };
 use crate::authoring::existing::{line, server::Server};
@@ -34,7 +34,7 @@ pub struct Call {
     #[arg(long)]
     pub read_only: bool,
     /// The component or the existing MCP server, the folders that it may read and write in, the tool's name in the plugin, and the
-    /// arguments: one JSON object, or key=value pairs. Of the line that starts a server, the last word that is no such pair is the tool
+    /// arguments: one JSON object, or key=value pairs. Of the line that starts a server, the last word before such pairs is the tool
     #[arg(required = true, value_name = "PLUGIN.wasm DIR TOOL ARGUMENTS")]
     pub words: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl Call {
         }
         let (plugin, server, mut words) = match (&self.builtin, self.words.split_first()) {
             (Some(name), _) => (Named::BuiltIn(name.clone()), None, self.words.as_slice()),
-            (None, Some((path, words))) => match Server::meant(Positional::tell(Path::new(path))?)? {
+            (None, Some((path, words))) => match Server::meant(tell(Path::new(path))?)? {
                 Some(server) => (Named::Made(server.component()), Some(server), words),
                 None => (Named::File(path.into()), None, words),
             },
@@ -86,7 +86,7 @@ impl Call {
     }
 
     /// Splits the words if they contain the line that starts a server. What is open to it stands before the line, and the tool is the last
-    /// word that is no argument of a tool.
+    /// word before its own arguments.
     fn parts_of_line(&self) -> Result<Option<Parts<'_>>> {
         let at = self.words.iter().position(|word| line::begins(word) || !Path::new(word).is_dir());
         let Some((folders, rest)) = at.and_then(|at| self.words.split_at_checked(at)) else { return Ok(None) };

@@ -9,11 +9,11 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::Arguments;
 use crate::authoring::existing::{line, server::Server};
 use wharf_base::text;
 use wharf_config::config::{CommandLine, Typed};
@@ -21,7 +21,10 @@ use wharf_config::config::{CommandLine, Typed};
 /// The commands that take such a line.
 const TAKE_LINES: [&str; 6] = ["run", "serve", "install", "call", "inspect", "dev"];
 
-/// A command line of wharf.
+/// The command line of this process.
+static OWN: OnceLock<(Vec<OsString>, Place)> = OnceLock::new();
+
+/// What is where on a command line of wharf.
 pub struct Place {
     /// The number of words up to the command, with it.
     command: usize,
@@ -30,9 +33,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// `words`: the program and its arguments.
-    pub fn of(words: &[OsString]) -> Self {
-        let all = Arguments::command();
+    /// `all`: wharf and its commands. `words`: the program and its arguments.
+    pub fn of(all: &Command, words: &[OsString]) -> Self {
         let mut command: Option<&Command> = None;
         let mut place = Self { command: words.len().min(1), line: None };
         let (mut positionals, mut at) = (0, 1);
@@ -47,7 +49,7 @@ impl Place {
                 if command.is_some() && word.starts_with("--builtin") && place.is(words, "call") {
                     return place;
                 }
-                at += usize::from(takes_next(&word, &[Some(&all), command]));
+                at += usize::from(takes_next(&word, &[Some(all), command]));
                 continue;
             }
             let Some(known) = command else {
@@ -80,6 +82,15 @@ impl Place {
         words.get(self.command.saturating_sub(1)).is_some_and(|word| word == command)
     }
 
+    /// Returns the command line of this process with the `--` that a person may leave out, and keeps what they typed.
+    pub fn own(all: &Command) -> Vec<OsString> {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let place = Self::of(all, &words);
+        let apart = place.apart(words.clone());
+        OWN.get_or_init(|| (words, place));
+        apart
+    }
+
     /// Returns the words with the `--` that a person may leave out.
     pub fn apart(&self, mut words: Vec<OsString>) -> Vec<OsString> {
         let is_apart = |at: usize| at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| word == "--");
@@ -91,9 +102,8 @@ impl Place {
 }
 
 /// Returns the command line of this process. `hidden`: how many words at its end are somebody's arguments, which a log does not show.
-pub fn typed(hidden: usize) -> Typed {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let place = Place::of(&words);
+pub fn typed(hidden: usize) -> Option<Typed> {
+    let (words, place) = OWN.get()?;
     let mut shown: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if hidden > 0 {
         shown.truncate(shown.len().saturating_sub(hidden));
@@ -101,7 +111,7 @@ pub fn typed(hidden: usize) -> Typed {
     }
     let (command, rest) = shown.split_at_checked(place.command).unwrap_or((&shown, &[]));
     let line = |words: &[String]| text::shell(words.iter().map(String::as_str));
-    Typed { command: line(command), rest: line(rest) }
+    Some(Typed { command: line(command), rest: line(rest) })
 }
 
 /// Says which folders among the arguments of servers are not open to them, and what opens each.
@@ -126,11 +136,11 @@ pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine) {
 
 /// Returns the command line of this process with one more folder, which stands before the server.
 fn with_folder(folder: &Path, as_typed: &str) -> String {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let at = Place::of(&words).line.unwrap_or(words.len());
+    let Some((words, place)) = OWN.get() else { return String::new() };
+    let at = place.line.unwrap_or(words.len());
     let at = if at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| word == "--") { at - 1 } else { at };
     let absolute = folder.to_string_lossy().into_owned();
-    let (before, after) = words.split_at_checked(at).unwrap_or((&words, &[]));
+    let (before, after) = words.split_at_checked(at).unwrap_or((words, &[]));
     let shown = |word: &OsString| word.to_string_lossy().into_owned();
     let after = after.iter().map(shown).map(|word| if word == as_typed { absolute.clone() } else { word });
     let all: Vec<String> = before.iter().map(shown).chain([absolute.clone()]).chain(after).collect();
@@ -155,7 +165,10 @@ fn takes_next(word: &str, commands: &[Option<&Command>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::arguments::Arguments;
 
     #[test]
     fn what_follows_the_line_is_the_servers() {
@@ -179,7 +192,7 @@ mod tests {
             ("wharf", None),
         ] {
             let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-            let place = Place::of(&words);
+            let place = Place::of(&Arguments::command(), &words);
             let line = |words: &[OsString]| words.join(" ".as_ref()).into_string().unwrap();
             assert_eq!(place.line.map(|at| line(&words[at..])).as_deref(), expected, "{text}");
             let apart = line(&place.apart(words.clone()));

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::SystemTime};
 
 use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use self::value_names::ValueNames;
 use wharf_config::config;
@@ -57,7 +57,7 @@ Exit codes: 0 success, 1 failure, 2 error in the command line or the config, or 
 impl Arguments {
     /// Parses the words of a command line, the first of which is the program.
     pub fn read(words: Vec<OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(Place::of(&words).apart(words))
+        Self::try_parse_from(Place::of(&Self::command(), &words).apart(words))
     }
 }
 

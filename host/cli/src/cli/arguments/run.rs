@@ -1,11 +1,14 @@
 //! The arguments of `wharf run`, and those that other commands share with it.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::{typed, value_names::ValueNames};
+use super::{line_place::typed, value_names::ValueNames};
 use crate::authoring::existing::{line, server::Server};
 use wharf_base::text;
 use wharf_config::config::{self, CommandLine, ListenAddress, Named, Positional};
@@ -124,8 +127,7 @@ pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some((key @ ("http" | "http-write" | "http-private"), url)) => {
-            let is_url = url == "any" || ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
-            ensure!(is_url, "it is not a URL; write {key}=https://{url}");
+            ensure!(url == "any" || url.contains("://"), "it is not a URL; write {key}=https://{url}");
             Ok(match key {
                 "http" => Allowed::Http(url.to_owned()),
                 "http-write" => Allowed::HttpWrite(url.to_owned()),
@@ -198,6 +200,15 @@ impl Plugins {
     }
 }
 
+/// Decides what a path is. Who forgets `--builtin` is told of it.
+pub fn tell(path: &Path) -> Result<Positional> {
+    let is_built_in = || config::builtin::names().any(|name| path == Path::new(name));
+    Positional::tell(path).map_err(|error| match is_built_in() {
+        true => anyhow!("{error}; the built-in plugin is --builtin {}", path.display()),
+        false => error,
+    })
+}
+
 /// Returns the server that a line starts.
 pub fn of_line(words: &[String]) -> Result<Server> {
     let server = Server::of(line::parse(words)?)?;
@@ -231,7 +242,7 @@ impl Granted {
         let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
         let mut folders = Vec::new();
         for path in &named.paths {
-            match Positional::tell(path)? {
+            match tell(path)? {
                 Positional::Plugin(path) => plugins.push(Named::File(path)),
                 Positional::Folder(path) => folders.push(path),
                 Positional::Server(_) | Positional::Published(_) => {}
@@ -280,7 +291,7 @@ impl Granted {
             allow_env,
             allow_ask,
             listen: None,
-            typed: Some(typed(0)),
+            typed: typed(0),
         })
     }
 }
