@@ -297,7 +297,7 @@ test("state that a tool changes is told, and state of the start is not", async (
 });
 
 test("what a plugin cannot do is told", async () => {
-  const source = `import { spawn } from "node:child_process"; ${HEAD}${tool("spawn('ls')")}${TAIL}`;
+  const source = `${HEAD}import { spawn } from "node:child_process"; ${tool("spawn('ls')")}${TAIL}`;
   const warnings = await warningsOf(await parts(source));
   assert.deepEqual(warnings, [
     "the server imports `child_process`, and a plugin cannot start programs: what uses it fails",

@@ -13,13 +13,13 @@ async fn a_package_is_built_once_for_each_version_and_arguments() {
     let existing = Existing::new("hello", "");
     for (line, installed, built) in [
         (
-            "npx -y @own/notes@1.2.3 --token s3cret",
+            "npx -y @own/notes@1.2.3 --token s3cret bin",
             1,
-            "build --mcp npm:@own/notes@1.2.3 -o dist/plugin.wasm -- --token s3cret",
+            "build --mcp npm:@own/notes@1.2.3 -o dist/plugin.wasm -- --token s3cret bin",
         ),
-        ("npx -y @own/notes@1.2.3 --token s3cret", 1, ""),
+        ("npx -y @own/notes@1.2.3 --token s3cret bin", 1, ""),
         ("bunx @own/notes@1.2.3", 1, "build --mcp npm:@own/notes@1.2.3 -o dist/plugin.wasm"),
-        ("npx -y @own/notes@1.2.3 --token s3cret", 1, ""),
+        ("npx -y @own/notes@1.2.3 --token s3cret bin", 1, ""),
         ("npx -y @own/notes", 2, "build --mcp npm:@own/notes -o dist/plugin.wasm"),
         ("npm:@own/notes", 2, ""),
         ("npm:@own/notes -- it's", 2, "build --mcp npm:@own/notes -o dist/plugin.wasm -- it's"),
@@ -34,6 +34,8 @@ async fn a_package_is_built_once_for_each_version_and_arguments() {
         assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap()), ["greet"], "{line}");
         let ended = pipe.close().await;
         assert!(ended.status.success() && !ended.log.contains("s3cret"), "{}", ended.log);
+        let warns = ended.log.contains("bin is an argument of the server, which opens nothing");
+        assert_eq!(warns, line.ends_with(" bin"), "{}", ended.log);
         assert_eq!(existing.counts(), (installed, before + usize::from(!built.is_empty())), "{line}");
         assert!(existing.log().lines().any(|said| said.ends_with(built)), "{line}: {}", existing.log());
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let Parts { plugin, server, folders, tool: wanted, arguments: given } = command.parts()?;
     let opened = command.opened(&plugin, folders);
     let command_line = command.granted.command_line(&opened)?;
-    tell_of_folders(server.as_slice(), &command_line);
+    tell_of_folders(server.as_slice(), &command_line, 0);
     config::builtin::make_folders(&command_line)?;
     // As for `wharf run`, the grants of the default config were not meant for folders on the command line.
     let file = match &command.config.config {

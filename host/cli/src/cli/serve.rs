@@ -86,7 +86,7 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     // Of a client's log, others may see more than of a terminal.
     let hidden = if std::io::stderr().is_terminal() { 0 } else { servers.iter().map(|server| server.args.len()).sum() };
     let command_line = CommandLine { listen, typed: typed(hidden), ..run.granted.command_line(&run.named)? };
-    tell_of_folders(&servers, &command_line);
+    tell_of_folders(&servers, &command_line, hidden);
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     refuse_unused_roots(file.as_deref(), &command_line)?;

@@ -105,17 +105,21 @@ impl Place {
 pub fn typed(hidden: usize) -> Option<Typed> {
     let (words, place) = OWN.get()?;
     let mut shown: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if hidden > 0 {
-        shown.truncate(shown.len().saturating_sub(hidden));
-        shown.push("…".to_owned());
-    }
+    hide(&mut shown, hidden);
     let (command, rest) = shown.split_at_checked(place.command).unwrap_or((&shown, &[]));
     let line = |words: &[String]| text::shell(words.iter().map(String::as_str));
     Some(Typed { command: line(command), rest: line(rest) })
 }
 
-/// Says which folders among the arguments of servers are not open to them, and what opens each.
-pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine) {
+fn hide(words: &mut Vec<String>, last: usize) {
+    if last > 0 {
+        words.truncate(words.len().saturating_sub(last));
+        words.push("…".to_owned());
+    }
+}
+
+/// Says which folders among the arguments of servers are not open to them, and what opens each. `hidden`: as for [`typed`].
+pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine, hidden: usize) {
     let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
     let open: Vec<PathBuf> = command_line.folders.iter().chain(&command_line.roots).filter_map(real).collect();
     for word in servers.iter().flat_map(|server| &server.args) {
@@ -129,20 +133,22 @@ pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine) {
             target: "wharf_cli::authoring",
             "{} is an argument of the server, which opens nothing; to open it for reading and writing (with --read-only, for reading): {}",
             text::escaped(named),
-            text::escaped(&with_folder(&absolute, named))
+            text::escaped(&with_folder(&absolute, named, hidden))
         );
     }
 }
 
 /// Returns the command line of this process with one more folder, which stands before the server.
-fn with_folder(folder: &Path, as_typed: &str) -> String {
+fn with_folder(folder: &Path, as_typed: &str, hidden: usize) -> String {
     let Some((words, place)) = OWN.get() else { return String::new() };
     let at = place.line.unwrap_or(words.len());
     let at = if at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| word == "--") { at - 1 } else { at };
     let absolute = folder.to_string_lossy().into_owned();
     let (before, after) = words.split_at_checked(at).unwrap_or((words, &[]));
     let shown = |word: &OsString| word.to_string_lossy().into_owned();
-    let after = after.iter().map(shown).map(|word| if word == as_typed { absolute.clone() } else { word });
+    let mut after: Vec<String> = after.iter().map(shown).collect();
+    hide(&mut after, hidden);
+    let after = after.into_iter().map(|word| if word == as_typed { absolute.clone() } else { word });
     let all: Vec<String> = before.iter().map(shown).chain([absolute.clone()]).chain(after).collect();
     text::shell(all.iter().map(String::as_str))
 }

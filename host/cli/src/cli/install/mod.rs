@@ -166,7 +166,7 @@ fn described(
     let run = &command.given.run;
     let args = line::arguments(&command.given, client)?;
     let command_line = line::command_line(run)?;
-    tell_of_folders(&run.named.servers()?, &command_line);
+    tell_of_folders(&run.named.servers()?, &command_line, 0);
     let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
     // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
     let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
