@@ -75,6 +75,15 @@ pub fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(&plain))
 }
 
+/// Returns these words as one line for a shell.
+pub fn shell<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted = words.into_iter().map(|word| {
+        let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./:=,@+".contains(c));
+        if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 /// The maximum width of a line of untrusted text, so that a terminal does not wrap it and begin a line without the mark.
 const MAX_LINE_COLUMNS: usize = 70;
 

@@ -54,6 +54,11 @@ class Wants(Folder):
     def test_a_server_that_needs_nothing_wants_nothing(self) -> None:
         self.assertIsNone(self.found("def add(a, b): return a + b\n").wants())
 
+    def test_what_a_plugin_cannot_do_is_told_once(self) -> None:
+        found = self.found("import subprocess, socket\ndef run():\n    subprocess.run(['ls'])\n    os.system('x')\n    socket.gethostname()\n")
+        self.assertEqual(found.warnings, ["server.py:3: `subprocess.run` fails in a call, because a plugin cannot start other programs"])
+        self.assertIn("no sockets", self.found("import socket\nsocket.create_connection(('a', 1))\n").warnings[0])
+
     def test_what_is_sent_before_a_question_is_told(self) -> None:
         found = self.found("async def pay(ctx):\n    await client.post('/pay')\n    await ctx.elicit('Sure?', Sure)\n")
         self.assertIn("server.py:2: `client.post` runs before the question in line 3", found.warnings[0])

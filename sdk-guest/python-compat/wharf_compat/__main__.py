@@ -22,11 +22,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=about)
         if name != "wheel":
-            about = "a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION]"
+            about = "a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION][#SCRIPT]"
             command.add_argument("server", metavar="SERVER", help=about)
         command.add_argument("--project", type=Path, default=Path.cwd(), help="the plugin's folder; by default, the current one")
         if name in ("check", "build"):
             command.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument of the server's command line")
+    commands.choices["setup"].add_argument("--with", action="append", default=[], dest="more", metavar="PACKAGE", help="a package to install in addition")
     build = commands.choices["build"]
     build.add_argument("-o", "--output", type=Path, default=Path("dist/plugin.wasm"), help="the component")
     build.add_argument("--live", type=Path, help="a folder for the server's own code, which each instance then reads when it starts: for `wharf dev`")
@@ -39,7 +40,7 @@ def main() -> int:
     project = options.project.resolve()
     try:
         if options.command == "setup":
-            print(installing.setup(options.server, project))
+            print(installing.setup(options.server, project, options.more))
             return 0
         if options.command == "wheel":
             from_source.make(project)

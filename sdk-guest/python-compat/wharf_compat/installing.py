@@ -73,14 +73,16 @@ class Package:
         return self.url.endswith("-none-any.whl")
 
 
-def setup(said: str, project: Path) -> str:
-    """Installs the dependencies of a server. Returns a summary."""
+def setup(said: str, project: Path, more: Sequence[str] = ()) -> str:
+    """Installs the dependencies of a server, and `more` packages. Returns a summary."""
     started = time.monotonic()
     project.mkdir(parents=True, exist_ok=True)
     sources = Sources(project)
     sources.take()
     lock = project / LOCK
-    wanted = requirements(said, project)
+    wanted = [*requirements(said, project), *more]
+    for one in more:
+        from_source.check(one)
     head = f"# {json.dumps(sorted(wanted))}"
     if lock.is_file() and lock.read_text(encoding="utf-8").partition("\n")[0] == head:
         _tell(f"installing what {LOCK} says")
@@ -123,7 +125,7 @@ def requirements(said: str, project: Path) -> list[str]:
     """Returns the requirements of a server: of its inline metadata, requirements.txt, pyproject.toml, and its imports."""
     named = requirement(said)
     if named is not None:
-        return [said.removeprefix("pypi:")]
+        return [said.removeprefix("pypi:").partition("#")[0]]
     server = find(said, project)
     found: list[str] = []
     places = [server.main.parent] if server.main else []

@@ -21,6 +21,15 @@ ASKS = {"elicit": "elicitation", "elicit_form": "elicitation", "elicit_url": "el
 """The methods that ask the client, by the grant that they need."""
 
 
+IMPOSSIBLE = (
+    (
+        re.compile(r"subprocess\.(run|Popen|call|check_call|check_output|getoutput|getstatusoutput)|os\.(system|popen|fork|exec\w+|spawn\w+|posix_spawnp?)"
+                   r"|asyncio\.create_subprocess_(exec|shell)|multiprocessing\.(Process|Pool)"),
+        "a plugin cannot start other programs",
+    ),
+    (re.compile(r"socket\.(socket|create_connection|create_server)|asyncio\.(open_connection|start_server)"), "a plugin has no sockets"),
+)  # fmt: skip
+"""Calls of what a plugin cannot do at all."""
 MOST = 32
 """How many entries of a kind the wants of a plugin may have."""
 
@@ -103,6 +112,9 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = _name(node.func)
+        for calls, why in IMPOSSIBLE:
+            if calls.fullmatch(name) and not any(one.endswith(why) for one in self.found.warnings):
+                self.found.warnings.append(f"{self.at(node)}: `{name}` fails in a call, because {why}")
         last = name.rpartition(".")[2]
         first = node.args[0] if node.args else None
         if (name.endswith(("environ.get", "environ.setdefault")) or last == "getenv") and isinstance(first, ast.Constant):

@@ -34,11 +34,11 @@ class Server:
     """The package of PyPI that it comes from."""
 
 
-PYPI = re.compile(r"pypi:([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:==([A-Za-z0-9.!+_-]+))?")
+PYPI = re.compile(r"pypi:([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:==([A-Za-z0-9.!+_-]+))?(?:#([A-Za-z0-9._-]+))?")
 
 
 def requirement(said: str) -> tuple[str, str | None] | None:
-    """Reads `pypi:NAME` or `pypi:NAME==VERSION`."""
+    """Reads `pypi:NAME` or `pypi:NAME==VERSION`, each with the `#SCRIPT` that is to run if it is not the one named like the package."""
     if not said.startswith("pypi:"):
         return None
     found = PYPI.fullmatch(said)
@@ -121,7 +121,10 @@ def _package(said: str, name: str, project: Path) -> Server:
     if found is None:
         raise CompatError(f"{name} is not installed in {folder}: run `python -m wharf_compat setup {said}` first")
     scripts = [one for one in found.entry_points if one.group == "console_scripts"]
-    script = next((one for one in scripts if _same(one.name, name)), None) or (scripts[0] if scripts else None)
+    asked = said.partition("#")[2]
+    script = next((one for one in scripts if _same(one.name, asked or name)), None) or (scripts[0] if scripts and not asked else None)
+    if asked and script is None:
+        raise CompatError(f"{name} has no script {asked}; it has: {', '.join(one.name for one in scripts) or 'none'}")
     if script is not None:
         module, _, function = script.value.partition("[")[0].strip().partition(":")
         return Server(said, module.removesuffix(".__init__"), function or None, folder, _own(found, folder), None, found.name)

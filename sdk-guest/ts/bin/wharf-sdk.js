@@ -13,7 +13,7 @@ const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(EN
        wharf-sdk setup --mcp SERVER
        wharf-sdk build --mcp SERVER -o OUTPUT [--live FOLDER] [-- ARGUMENT…]
 --live, for \`wharf dev\`, puts the plugin's code into FOLDER, and each instance reads it from there.
-SERVER is an MCP server that was written for Node.js: a file, a folder with package.json, or npm:NAME[@VERSION]`;
+SERVER is an MCP server that was written for Node.js: a file, a folder with package.json, or npm:NAME[@VERSION][#PROGRAM]`;
 
 const OPTIONS = {
   output: { type: "string", short: "o" },

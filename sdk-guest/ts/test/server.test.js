@@ -282,6 +282,14 @@ test("wants are the hosts, variables, folders and questions that the source name
   );
 });
 
+test("what a plugin cannot do is told", async () => {
+  const source = `${HEAD}import { spawn } from "node:child_process"; ${tool("spawn('ls')")}${TAIL}`;
+  const warnings = await warningsOf(await parts(source));
+  assert.deepEqual(warnings, [
+    "the server imports `child_process`, and a plugin cannot start programs: what uses it fails",
+  ]);
+});
+
 test("the probe cannot start programs, and sees none of this process's variables", async () => {
   const all = await parts(`${HEAD}${tool("({ content: [] })")}${TAIL}`);
   const code = await assembled(all, {

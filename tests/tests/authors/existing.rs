@@ -7,15 +7,15 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use e2e::{Folder, Pipe, Value, folder, json, text, with_sections};
 
 /// A folder with the server `notes/index.ts` and the programs that build it.
-struct Existing {
-    folder: Folder,
+pub struct Existing {
+    pub folder: Folder,
     path: String,
     cache: String,
 }
 
 impl Existing {
     /// `component`: the plugin of this repository that the build makes. `then`: shell commands that the build runs first.
-    fn new(component: &str, then: &str) -> Self {
+    pub fn new(component: &str, then: &str) -> Self {
         let folder = Folder::new();
         folder.write("notes/index.ts", "import { x } from 'x';\n");
         folder.write("notes/package.json", "{}");
@@ -40,23 +40,23 @@ impl Existing {
         Self { folder, path, cache }
     }
 
-    fn environment(&self) -> [(&str, &str); 2] {
+    pub fn environment(&self) -> [(&str, &str); 2] {
         [("PATH", &self.path), ("XDG_CACHE_HOME", &self.cache)]
     }
 
-    fn start(&self, arguments: &[&str]) -> Pipe {
+    pub fn start(&self, arguments: &[&str]) -> Pipe {
         Pipe::start_with(&self.folder, arguments, &self.environment())
     }
 
     /// Returns what the programs have logged: those that install and those that build have home directories of their own.
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         let servers = fs::read_dir(self.folder.join("cache/wharf/servers")).into_iter().flatten().flatten();
         let homes = servers.flat_map(|server| ["installing", "making"].map(|step| server.path().join(step)));
         homes.map(|home| fs::read_to_string(home.join("log")).unwrap_or_default()).collect()
     }
 
     /// Returns how often packages were installed and plugins built so far.
-    fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         let log = self.log();
         (log.matches("npm install").count(), log.matches("wharf-sdk.js build").count())
     }
@@ -71,7 +71,7 @@ impl Existing {
     }
 }
 
-fn names(list: &Value) -> Vec<String> {
+pub fn names(list: &Value) -> Vec<String> {
     list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 

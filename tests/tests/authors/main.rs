@@ -7,6 +7,7 @@ mod cases;
 mod dev;
 mod existing;
 mod failing;
+mod line;
 mod pack;
 mod snapshots;
 mod stranger;

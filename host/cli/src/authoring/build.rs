@@ -169,10 +169,12 @@ enum Ended {
 async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<Ended> {
     let _protected = project.protect();
     let mut shell = Command::new("/bin/sh");
-    let limited = project.confined.as_ref().map(|_| Confined::limited(command));
+    let words = if step == Step::Make { project.build.arguments.as_str() } else { "" };
+    let script = format!("{command}{words}");
+    let limited = project.confined.as_ref().map(|_| Confined::limited(&script));
     shell
         .arg("-c")
-        .arg(limited.as_deref().unwrap_or(command))
+        .arg(limited.as_deref().unwrap_or(&script))
         .current_dir(&project.folder)
         .stdin(Stdio::null())
         .kill_on_drop(true);

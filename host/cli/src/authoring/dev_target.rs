@@ -11,11 +11,7 @@ use anyhow::{Context, Result};
 
 use super::{
     build::{self, Built, Output, Until},
-    existing::{
-        inputs::Inputs,
-        make,
-        server::{Language, Server},
-    },
+    existing::{inputs::Inputs, make, server::Server},
     project::{self, Project},
     sources::Sources,
 };
@@ -44,10 +40,9 @@ pub struct Watched {
 }
 
 impl DevTarget {
-    /// Opens a project and runs its setup if `set_up`, or opens a server.
-    pub async fn open(path: &Path, set_up: bool) -> Result<Self> {
-        if path.is_file() && Language::of(path).is_some() {
-            let server = Server::at(path)?;
+    /// Opens a server, or else a project, and runs its setup if `set_up`.
+    pub async fn open(path: &Path, server: Option<Server>, set_up: bool) -> Result<Self> {
+        if let Some(server) = server {
             let inputs = make::admit(&server)?;
             let mut folders = Folders::new(|_| false, |_| ());
             folders.follow(inputs.folders(&server).into_iter().collect());

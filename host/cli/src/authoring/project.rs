@@ -96,6 +96,8 @@ pub struct Build {
     pub setup: Option<Setup>,
     /// The build for `wharf dev`, if the language has one.
     pub live: Option<Live>,
+    /// The words after the command of a build. They may be somebody's secrets, so they are never shown.
+    pub arguments: String,
 }
 
 /// A build for development: the component contains everything but the plugin's own code, which each instance reads when it starts. So a
@@ -194,7 +196,7 @@ impl Project {
         }
         make_absolute(&mut dev, &folder);
         let package = package.map(|package| Package::check(package, &name)).transpose()?;
-        let build = Build { command, artifact, watch, needs, setup, live };
+        let build = Build { command, artifact, watch, needs, setup, live, arguments: String::new() };
         Ok(Self { folder, package, name, build, dev, secrets, confined: None })
     }
 

@@ -19,7 +19,7 @@ use wharf_base::{
     guard,
     text::{self, clip, escaped, toml_header},
 };
-use wharf_config::config::{self, Origin, PluginConfig, PluginSource};
+use wharf_config::config::{self, Origin, PluginConfig, PluginSource, Positional};
 use wharf_policy::access::{
     grants::could_use,
     wants::{
@@ -36,6 +36,13 @@ pub async fn add(command: Add) -> Result<ExitCode> {
         "--signer and --digest are for published plugins, such as oci://…; a file is trusted by its digest, which `wharf add` writes"
     );
     let (path, id, config) = (Path::new(&plugin), id.as_deref(), config.config.as_deref());
+    if let Ok(Positional::Server(_) | Positional::Published(_)) = Positional::tell(path) {
+        let server = text::path(path);
+        bail!(
+            "{server} is an MCP server, and a config names components: `wharf new --from {server}` and `wharf build` make one; \
+             `wharf run {server}` serves the server without a config"
+        );
+    }
     guard::check_trusted_file(path, "plugin")?;
     let (_, outside) = component(path)?;
     let wants = wants(&outside)?.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::Value;
 use wharf_protocol::{
     Object,
@@ -10,22 +10,23 @@ use wharf_protocol::{
 };
 
 use super::{
-    arguments::{Call, Parts},
+    arguments::{Call, Parts, tell_of_folders},
     load::{load, print},
 };
 use crate::authoring::{build::Until, existing::make::make};
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
-use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource};
+use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource, Positional};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
     status::Status,
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
-    let Parts { plugin, folders, tool: wanted, arguments: given } = command.parts()?;
+    let Parts { plugin, server, folders, tool: wanted, arguments: given } = command.parts()?;
     let opened = command.opened(&plugin, folders);
     let command_line = command.granted.command_line(&opened)?;
+    tell_of_folders(server.as_slice(), &command_line, 0);
     config::builtin::make_folders(&command_line)?;
     // As for `wharf run`, the grants of the default config were not meant for folders on the command line.
     let file = match &command.config.config {
@@ -44,10 +45,15 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {
         here = PluginConfig::clone(configured);
     }
+    ensure!(
+        command.granted.roots.is_empty() || here.grants.roots.0.is_some(),
+        "--root opens a folder to plugins that are granted roots, and {} is not: add --allow roots=read or --allow roots=read-write",
+        here.id
+    );
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
-    if let Some(server) = command.server()? {
-        make(&server, Until::Interrupted).await?;
+    if let Some(server) = &server {
+        make(server, Until::Interrupted).await?;
     }
     let operator = load(config).await?;
     let plugins = operator.wharf.plugins();
@@ -61,7 +67,10 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
     let Some(tool) = tools.iter().find(|tool| tool.own_name == wanted || tool.name == wanted) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
-        bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
+        let passed = server.iter().flat_map(|server| &server.args).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let passed =
+            if passed.is_empty() { passed } else { format!("; what the server got as its arguments is: {passed}") };
+        bail!("the plugin has no tool `{wanted}`; it has: {}{passed}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
@@ -91,6 +100,11 @@ fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
     let mut object = Object::new();
     for pair in given {
         let Some((key, value)) = pair.split_once('=') else {
+            ensure!(
+                !matches!(Positional::tell(Path::new(pair)), Ok(Positional::Folder(_))),
+                "`{pair}` is a folder, which stands after the plugin and before the tool: {}",
+                tool.own_name
+            );
             bail!("`{pair}` is neither key=value nor a JSON object");
         };
         let is_text = schema.pointer(&format!("/properties/{key}/type")).is_some_and(|kind| kind == "string");

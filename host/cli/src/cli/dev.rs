@@ -38,7 +38,7 @@ use wharf_plugins::{
 use wharf_sandbox::Effort;
 
 pub(super) async fn run(command: Dev) -> Result<ExitCode> {
-    let developed = DevTarget::open(&command.project.folder, command.project.setup).await?;
+    let developed = DevTarget::open(&command.project.folder, command.server()?, command.project.setup).await?;
     let _protected = developed.protect();
     if let Some(prefix) = developed.prefix() {
         tracing::info!(

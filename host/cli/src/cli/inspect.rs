@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Result, ensure};
 
 use super::{
-    arguments::Inspect,
+    arguments::{Inspect, of_line},
     check::all_or_nothing,
     file::component,
     load::{load, print},
@@ -19,7 +19,7 @@ use crate::authoring::{
         server::Server,
     },
 };
-use wharf_base::text::{self, escaped};
+use wharf_base::text::escaped;
 use wharf_config::config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference};
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 use wharf_policy::access::wants::want::because;
@@ -35,7 +35,8 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         print(line)?;
     }
     let server = match plugin.as_deref().map(Positional::tell) {
-        Some(Ok(Positional::Server(path))) => Some(Server::at(&path)?),
+        _ if !command.line.is_empty() => Some(of_line(&command.line)?),
+        Some(Ok(positional)) => Server::meant(positional)?,
         _ => None,
     };
     ensure!(
@@ -49,7 +50,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
             ensure!(
                 is_built(server, &admit(server)?),
                 "{}: this server is not built, or has changed since; add --build to build it, which runs its package manager and its own code",
-                text::path(&server.entry)
+                server.named()
             );
         }
     }

@@ -48,7 +48,7 @@ mod test_command;
 
 pub use self::{arguments::Arguments, program::Program};
 use self::{
-    arguments::{Command, Grant},
+    arguments::{Command, Grant, Place},
     load::Unread,
     manager::Passed,
 };
@@ -74,7 +74,9 @@ fn raise_file_limit() {
 /// Runs the command of the command line, and returns the exit code of the process.
 pub fn run(program: &Program) -> ExitCode {
     program.provide();
-    let matches = help::grouped(Arguments::command()).long_version(program::version()).get_matches();
+    let all = help::grouped(Arguments::command());
+    let words = Place::own(&all);
+    let matches = all.long_version(program::version()).get_matches_from(words);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
@@ -152,7 +154,7 @@ fn default_filter(command: &Command) -> &'static str {
         }
         // Builds take long, so their steps are logged.
         Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {
-            "off,wharf_cli::authoring=info"
+            "off,wharf_cli::authoring=info,wharf_plugins::plugins::library::lacking=info"
         }
         _ => "off",
     }

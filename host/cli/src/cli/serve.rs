@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    arguments::{Run, Serve},
+    arguments::{Run, Serve, tell_of_folders, typed},
     manager::{self, Passed},
     standard,
 };
@@ -82,12 +82,17 @@ fn named(setup: &Setup) -> Transports {
 
 /// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which end with the returned [`Builds`].
 fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
-    let command_line = CommandLine { listen, ..run.granted.command_line(&run.named)? };
+    let servers = run.named.servers()?;
+    // Of a client's log, others may see more than of a terminal.
+    let hidden = if std::io::stderr().is_terminal() { 0 } else { servers.iter().map(|server| server.args.len()).sum() };
+    let command_line = CommandLine { listen, typed: typed(hidden), ..run.granted.command_line(&run.named)? };
+    tell_of_folders(&servers, &command_line, hidden);
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    refuse_unused_roots(file.as_deref(), &command_line)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
-    let builds = Builds::begin(run.named.servers()?)?;
+    let builds = Builds::begin(servers)?;
     let (making, say) = (builds.making.clone(), |text: &str| tracing::info!("{text}"));
     Ok((Setup { file, command_line, making, progress: Some(say), ..Setup::default() }, builds))
 }
@@ -101,6 +106,18 @@ fn tell_of_machine(file: Option<&Path>) {
             Weight::Wrong => tracing::warn!("{}; {}", lack.says, lack.remedy),
         }
     }
+}
+
+/// Refuses `--root` where no plugin is granted roots, which is a mistake.
+fn refuse_unused_roots(file: Option<&Path>, command_line: &CommandLine) -> Result<()> {
+    if !command_line.roots.is_empty() && command_line.allow_roots.is_none() {
+        let config = config::load(file, command_line)?;
+        ensure!(
+            config.plugin_dir.is_some() || config.plugins.iter().any(|plugin| plugin.grants.roots.0.is_some()),
+            "--root opens a folder to plugins that are granted roots, and no plugin is: add --allow roots=read or --allow roots=read-write"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses to serve nothing, which is more often a mistake than intended.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use wharf_base::text;
+
 /// The name of wharf's packages, which `npx` and `uvx` run.
 pub const PACKAGE: &str = "wharf-mcp";
 
@@ -82,17 +84,8 @@ impl Server {
 
     /// Returns the command line, quoted for a shell.
     pub fn line(&self) -> String {
-        shell(std::iter::once(&*self.command).chain(self.args.iter().map(String::as_str)))
+        text::shell(std::iter::once(&*self.command).chain(self.args.iter().map(String::as_str)))
     }
-}
-
-/// Returns these words as one line for a shell.
-pub fn shell<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let quoted = words.map(|word| {
-        let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./:=,@+".contains(c));
-        if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the words after these first ones.

@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
-use super::{listen::ListenAddress, raw::Instances};
+use super::{listen::ListenAddress, raw::Instances, reference::SourceReference};
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -35,6 +35,23 @@ pub struct CommandLine {
     /// The instances that calls of these plugins run in. None: as each plugin says.
     pub instances: Option<Instances>,
     pub listen: Option<ListenAddress>,
+    pub typed: Option<Typed>,
+}
+
+/// The command line as a person typed it, to which options can be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// The program and its command, such as `wharf run`.
+    pub command: String,
+    /// What follows.
+    pub rest: String,
+}
+
+impl Typed {
+    /// Returns the same command line with more options.
+    pub fn with(&self, options: &str) -> String {
+        format!("{} {options} {}", self.command, self.rest).trim_end().to_owned()
+    }
 }
 
 /// A plugin that the command line names.
@@ -63,6 +80,8 @@ pub enum Positional {
     Folder(PathBuf),
     /// The source of an existing MCP server.
     Server(PathBuf),
+    /// An existing MCP server in a package: `npm:NAME` or `pypi:NAME`.
+    Published(String),
 }
 
 /// The file name extensions of the sources from which wharf can make a plugin: Python, then TypeScript and JavaScript.
@@ -82,6 +101,15 @@ pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 impl Positional {
     /// Decides what a path is: an existing folder, the source of an existing server, or else the file of a plugin, which need not exist yet.
     pub fn tell(path: &Path) -> Result<Self> {
+        if let Some(text) = path.to_str().filter(|text| ["npm:", "pypi:"].iter().any(|start| text.starts_with(start))) {
+            return Ok(Self::Published(text.to_owned()));
+        }
+        if let Some(source) = path.to_str().filter(|text| SourceReference::is_meant(text)) {
+            let source = text::escaped(source);
+            bail!(
+                "{source} is where a plugin is published: `wharf add {source}` fetches it, and adds it to the config"
+            );
+        }
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
@@ -99,14 +127,27 @@ impl Positional {
         Ok(Self::Plugin(path.to_owned()))
     }
 
-    /// Says that a path does not exist, and which folder it may have been meant to be.
+    /// Says that a path does not exist, and what it may have been meant to be.
     pub fn missing(path: &Path) -> String {
-        let says = format!("{} does not exist: there is no such folder, and no such plugin", text::path(path));
+        let named = text::path(path);
+        let says = format!("{named} does not exist: there is no such folder, and no such plugin");
         match similar(path) {
             Some(similar) => format!("{says}; did you mean {}?", text::path(&similar)),
+            None if is_package(&named) => {
+                format!(
+                    "{says}; a published MCP server is `npx -y {named}` if it is on npm, and `uvx {named}` if it is on PyPI"
+                )
+            }
             None => says,
         }
     }
+}
+
+/// Whether a name may be that of a package, and not that of a file.
+fn is_package(name: &str) -> bool {
+    let (scope, own) = name.strip_prefix('@').and_then(|name| name.split_once('/')).unwrap_or(("x", name));
+    let fits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    fits(scope) && fits(own) && name.contains(['-', '@'])
 }
 
 /// Returns the folder next to a missing one that has the most similar name. If the parent is missing too, that of the parent.
@@ -174,6 +215,18 @@ mod tests {
             let asks = meant.map(|meant| format!("; did you mean {}?", at(meant).display()));
             assert!(error.starts_with(&says), "{error}");
             assert_eq!(error.split_once("; did").map(|(_, rest)| format!("; did{rest}")), asks, "{error}");
+        }
+        for (name, expected) in [
+            ("mcp-server-git", "`uvx mcp-server-git` if it is on PyPI"),
+            ("@scope/server", "`npx -y @scope/server` if it is on npm"),
+            ("oci://r.example/x:1", "`wharf add oci://r.example/x:1`"),
+            ("https://x.example/x.wasm", "`wharf add https://x.example/x.wasm`"),
+        ] {
+            let error = Positional::tell(Path::new(name)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for name in ["npm:@scope/server", "pypi:a==1"] {
+            assert_eq!(Positional::tell(Path::new(name)).unwrap(), Positional::Published(name.into()));
         }
     }
 }

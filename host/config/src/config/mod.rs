@@ -53,7 +53,7 @@ mod zone;
 pub use admin::Admin;
 pub use audit::Audit;
 pub use bounds::{parse_hex32, parse_key};
-pub use command_line::{CommandLine, NODE, Named, PYTHON, Positional, has_extension};
+pub use command_line::{CommandLine, NODE, Named, PYTHON, Positional, Typed, has_extension};
 pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::{Ask, Plugin, id_of};

@@ -10,7 +10,7 @@ use super::{
     approvals::{Approvals, Confirm},
     bounds::{calls, is_name_character, parse_hex32},
     builtin,
-    command_line::{CommandLine, Named, is_server},
+    command_line::{CommandLine, Named, Typed, is_server},
     defaults::CoreScaled,
     raw::{self, Instances, Number},
     settings::Settings,
@@ -63,6 +63,8 @@ pub struct PluginConfig {
     pub grants: Grants,
     /// Which calls a person has to approve. None: no call.
     pub confirm: Option<Confirm>,
+    /// The command line that names it.
+    pub typed: Option<Typed>,
 }
 
 /// How long a task may run, and how long it is stored, both counted from its start.
@@ -138,6 +140,7 @@ impl PluginConfig {
             tasks: limits.tasks,
             grants: Grants::default(),
             confirm: None,
+            typed: None,
         }
     }
 
@@ -221,6 +224,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         instances: written.instances,
         limits: call,
         grants,
+        typed: command_line.typed.clone(),
         ..PluginConfig::plain(&id, Origin::CommandLine, source, limits)
     })
 }
@@ -271,6 +275,7 @@ pub fn resolve(
         tasks: limits.tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
+        typed: None,
     })
 }
 

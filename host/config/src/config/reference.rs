@@ -62,6 +62,11 @@ impl SourceReference {
             return absolute(path).map(Self::File);
         }
         ensure!(
+            !["npm:", "pypi:"].iter().any(|start| text.starts_with(start)),
+            "it is an MCP server, and `source` names components: `wharf run {text}` serves it without a config; for a config, `wharf new \
+             --from {text}` and `wharf build` make a component for `path`"
+        );
+        ensure!(
             Self::is_meant(text),
             "it begins with oci://, https:// or file:, such as oci://registry.example/tools/fetch:1.4"
         );

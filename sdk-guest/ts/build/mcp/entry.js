@@ -6,12 +6,12 @@ import { dirname, join, relative, resolve } from "node:path";
 import { Problem } from "../problem.js";
 
 const CODE = /\.([cm]?[jt]s|[jt]sx)$/;
-const NPM = /^npm:((?:@[a-z0-9~._-]+\/)?[a-z0-9~._-]+)(?:@(.+))?$/i;
+const NPM = /^npm:((?:@[a-z0-9~._-]+\/)?[a-z0-9~._-]+)(?:@([^#]+))?(?:#(.+))?$/i;
 
-/** Returns the name and version of `npm:NAME[@VERSION]`, or `undefined`. */
+/** Returns the name, version and program of `npm:NAME[@VERSION][#PROGRAM]`, or `undefined`. */
 export function npmName(entry) {
   const found = NPM.exec(entry);
-  return found ? { name: found[1], version: found[2] } : undefined;
+  return found ? { name: found[1], version: found[2], program: found[3] } : undefined;
 }
 
 const json = (file) => JSON.parse(readFileSync(file, "utf8"));
@@ -24,7 +24,7 @@ export function findEntry(entry, project) {
     if (!existsSync(join(folder, "package.json"))) {
       throw new Problem(`${npm.name} is not installed in ${project}; run: npx wharf-sdk setup --mcp ${entry}`);
     }
-    return ofPackage(folder, entry);
+    return ofPackage(folder, entry, npm.program);
   }
   const path = resolve(project, entry);
   if (!existsSync(path)) throw new Problem(`${entry}: there is no such file or folder`);
@@ -46,11 +46,13 @@ export function packageFolder(folder) {
 }
 
 /** The file is that of the package's command, or else its main module. Sources are preferred to files that were not built yet. */
-function ofPackage(root, entry) {
+function ofPackage(root, entry, program) {
   const about = json(join(root, "package.json"));
   const { bin, main, exports, name = "" } = about;
   const commands = typeof bin === "string" ? { [name.replace(/^.*\//, "")]: bin } : (bin ?? {});
-  const chosen = commands[name.replace(/^.*\//, "")] ?? commands[name] ?? Object.values(commands)[0];
+  if (program && !Object.hasOwn(commands, program))
+    throw new Problem(`${name} has no program ${program}; it has: ${Object.keys(commands).join(", ") || "none"}`);
+  const chosen = commands[program] ?? commands[name.replace(/^.*\//, "")] ?? commands[name] ?? Object.values(commands)[0];
   const root_ =
     typeof exports === "string" ? exports : (exports?.["."]?.import ?? exports?.["."]?.default ?? exports?.["."]);
   for (const one of [chosen, typeof root_ === "string" ? root_ : root_?.default, main, "index.js"]) {

@@ -1,6 +1,6 @@
 // What takes the place of the parts of Node.js that a plugin cannot have.
 
-const WHY = {
+export const WHY = {
   child_process: "a plugin cannot start programs",
   cluster: "a plugin cannot start programs",
   worker_threads: "a plugin has one thread",

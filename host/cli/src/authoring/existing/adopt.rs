@@ -7,13 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result};
 
 use super::{
+    entry,
     inputs::Inputs,
+    line::Package,
     project::{self, Recipe},
-    server::{Language, Server, id_from},
+    server::{Server, id_of_package},
 };
 use crate::authoring::{
     project::Project,
@@ -31,27 +32,18 @@ const MAX_FILE_BYTES: u64 = 32 << 20;
 pub enum Origin {
     /// A server in a file or a folder.
     Files(Box<Server>),
-    /// A published package, as the commands of the build name it.
-    Package(Language, String),
+    Package(Package),
 }
 
 impl Origin {
     /// Reads `npm:NAME`, `pypi:NAME`, or a path.
     pub fn parse(from: &str) -> Result<Self> {
-        let package = |name: &str, language| {
-            let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "@/._-=+[],".contains(c));
-            ensure!(fits && !name.starts_with('-'), "{}: not the name of a package", text::escaped(from));
-            Ok(Self::Package(language, from.to_owned()))
-        };
-        if let Some(name) = from.strip_prefix("npm:") {
-            return package(name, Language::Node);
-        }
-        if let Some(name) = from.strip_prefix("pypi:") {
-            return package(name, Language::Python);
+        if let Some(package) = Package::parse(from) {
+            return package.map(Self::Package);
         }
         let path = Path::new(from);
         if path.is_dir() {
-            let entry = entry(path).with_context(|| {
+            let entry = entry::find(path).with_context(|| {
                 format!("{}: which file is the server? Name it in place of the folder", text::path(path))
             })?;
             return Ok(Self::Files(Box::new(Server { root: fs::canonicalize(path)?, ..Server::at(&entry)? })));
@@ -63,14 +55,7 @@ impl Origin {
     pub fn name(&self) -> String {
         match self {
             Self::Files(server) => server.id.clone(),
-            Self::Package(_, package) => {
-                let name = package.split_once(':').map_or(package.as_str(), |(_, name)| name);
-                let name = name.split("==").next().unwrap_or(name);
-                // A version stands behind the second `@`; the first is that of a scope.
-                let name =
-                    name.get(1..).and_then(|rest| rest.split_once('@')).map_or(name, |(rest, _)| &name[..=rest.len()]);
-                id_from(name)
-            }
+            Self::Package(package) => id_of_package(&package.name),
         }
     }
 }
@@ -80,7 +65,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
     check_name(name)?;
     check_free(folder)?;
     let (language, server, watch) = match origin {
-        Origin::Package(language, package) => (*language, package.clone(), vec!["package.json".to_owned()]),
+        Origin::Package(package) => (package.language, package.to_string(), vec!["package.json".to_owned()]),
         Origin::Files(server) => {
             let inputs = Inputs::of(server)?;
             let read = |file: &PathBuf| Ok((folder.join(COPY).join(file), inside(&server.root, file)?));
@@ -93,7 +78,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
         }
     };
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
-    project::make(folder, &Recipe { id: name, language, server: &server, watch: &watch })
+    project::make(folder, &Recipe { id: name, language, server: &server, with: &[], watch: &watch })
 }
 
 /// Reads a file of a server. A link may lead to another file of the server, and not out of its folder: a stranger's link could lead to a
@@ -109,91 +94,18 @@ fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
     contents.with_context(|| format!("{}: it is gone", text::path(&path))).or_failed()
 }
 
-/// Finds the file of the server in a folder: where its manifest says, else where most servers have it.
-fn entry(folder: &Path) -> Option<PathBuf> {
-    let below = Below::open(folder).ok()?;
-    let manifest = |name: &str| below.read(Path::new(name), MAX_FILE_BYTES).ok().flatten();
-    let node = manifest("package.json").and_then(|text| serde_json::from_str(&text).ok());
-    let python = manifest("pyproject.toml").and_then(|text| toml::from_str(&text).ok());
-    let named = node.iter().flat_map(of_package_json).chain(python.iter().flat_map(of_pyproject));
-    let usual = ["server", "main", "index", "src/server", "src/main", "src/index"];
-    let usual = usual.iter().flat_map(|name| ["py", "ts", "js", "mjs"].map(|extension| format!("{name}.{extension}")));
-    let real = fs::canonicalize(folder).ok()?;
-    // A manifest may name a file elsewhere, which the person was not given.
-    let is_own = |path: &PathBuf| path.is_file() && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real));
-    named.chain(usual).map(|path| folder.join(path)).find(|path| is_own(path) && Language::of(path).is_some())
-}
-
-/// Returns where the server of a package.json may be: the source of what it runs, then what it runs.
-fn of_package_json(package: &Value) -> Vec<String> {
-    let bin = &package["bin"];
-    let run = bin.as_str().or_else(|| bin.as_object()?.values().next()?.as_str());
-    let mut paths = Vec::new();
-    for path in run.into_iter().chain(package["main"].as_str()) {
-        let path = path.trim_start_matches("./");
-        let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
-        let (_, below) = stem.split_once('/').unwrap_or(("", stem));
-        paths.extend([format!("src/{below}.ts"), format!("{below}.ts"), format!("{stem}.ts"), path.to_owned()]);
-    }
-    paths
-}
-
-/// Returns where the server of a pyproject.toml may be: the module of its first script. One with a function is what the function is in.
-fn of_pyproject(project: &toml::Table) -> Vec<String> {
-    let scripts = project.get("project").and_then(|project| project.get("scripts")).and_then(toml::Value::as_table);
-    let Some(script) = scripts.and_then(|scripts| scripts.values().next()?.as_str()) else { return Vec::new() };
-    let (module, function) = script.split_once(':').unzip();
-    let path = module.unwrap_or(script).replace('.', "/");
-    let ends = match function {
-        Some(_) => [".py", "/__init__.py", "/server.py", "/__main__.py"],
-        None => ["/server.py", "/__main__.py", ".py", "/__init__.py"],
-    };
-    [format!("src/{path}"), path].iter().flat_map(|path| ends.map(|end| format!("{path}{end}"))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_server_of_a_folder_is_where_its_manifest_says() {
-        for (files, expected) in [
-            (&[("server.py", "")][..], Some("server.py")),
-            (
-                &[("package.json", r#"{"bin":{"x":"./dist/index.js"}}"#), ("src/index.ts", ""), ("dist/index.js", "")],
-                Some("src/index.ts"),
-            ),
-            (&[("package.json", r#"{"main":"build/app.js"}"#), ("build/app.js", "")], Some("build/app.js")),
-            (
-                &[("pyproject.toml", "[project.scripts]\nx = 'tool.server:main'"), ("src/tool/server.py", "")],
-                Some("src/tool/server.py"),
-            ),
-            (
-                &[
-                    ("pyproject.toml", "[project.scripts]\nx = 'tool:main'"),
-                    ("src/tool/__init__.py", ""),
-                    ("src/tool/server.py", ""),
-                ],
-                Some("src/tool/__init__.py"),
-            ),
-            (&[("README.md", "")], None),
-        ] {
-            let place = tempfile::tempdir().unwrap();
-            for (name, text) in files {
-                write(&place.path().join(name), text.as_bytes()).unwrap();
-            }
-            let found = entry(place.path()).map(|path| path.strip_prefix(place.path()).unwrap().to_owned());
-            assert_eq!(found.as_deref(), expected.map(Path::new), "{files:?}");
-        }
-    }
-
-    #[test]
     fn a_package_has_a_plain_name() {
         for (from, name) in [
-            ("npm:@modelcontextprotocol/server-memory", "modelcontextprotocol-server-memory"),
-            ("npm:@a/b@1.2.3", "a-b"),
+            ("npm:@modelcontextprotocol/server-memory", "server-memory"),
+            ("npm:@notes/mcp-server@1", "notes-mcp-server"),
+            ("npm:@a/b@1.2.3", "b"),
             ("npm:left@1", "left"),
-            ("pypi:mcp-server-time==1.0", "mcp-server-time"),
+            ("pypi:mcp-server-time[x]==1.0#y", "mcp-server-time"),
         ] {
             assert_eq!(Origin::parse(from).unwrap().name(), name);
         }

@@ -10,10 +10,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::{
-    inputs::Inputs,
-    server::{Language, Server},
-};
+use super::{inputs::Inputs, language::Language, server::Server};
 use crate::authoring::repository::{self, is_shared};
 use wharf_base::text;
 use wharf_policy::access::protected::Protected;
@@ -24,6 +21,9 @@ const MAX_ENTRIES: usize = 200_000;
 /// Returns what no plugin may change as long as the server exists.
 pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
     let mut all = Protected::default();
+    if server.package.is_some() {
+        return Ok(all);
+    }
     all.file(&server.entry);
     // The home directory holds more than one project; of these, only the folders with inputs of this server are its own.
     if is_shared(&server.root) {
@@ -143,6 +143,9 @@ mod tests {
         link("../not/there", "own/gone");
         let server = Server {
             language: Language::Python,
+            package: None,
+            with: Vec::new(),
+            args: Vec::new(),
             entry: base.join("own/server.py"),
             root: base.join("own"),
             id: "x".into(),
@@ -170,6 +173,9 @@ mod tests {
         symlink("../../packages/shared", base.join("node_modules/@own/shared")).unwrap();
         let server = Server {
             language: Language::Node,
+            package: None,
+            with: Vec::new(),
+            args: Vec::new(),
             entry: base.join("packages/server/index.ts"),
             root: base.join("packages/server"),
             id: "x".into(),

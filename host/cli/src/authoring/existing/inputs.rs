@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::server::{Language, Server};
+use super::{language::Language, server::Server};
 use crate::authoring::sources::GENERATED_FOLDERS;
 use wharf_base::text;
 
@@ -38,7 +38,8 @@ pub struct Inputs {
 impl Inputs {
     /// Reads the inputs of a server.
     pub fn of(server: &Server) -> Result<Self> {
-        let files = files(server);
+        // What is installed of a package is what its folder is named after, until that is removed.
+        let files = if server.package.is_some() { BTreeSet::new() } else { files(server) };
         let (mut packages, mut all) = (Sha256::new(), Sha256::new());
         for file in &files {
             let path = server.root.join(file);
@@ -151,7 +152,16 @@ mod tests {
     fn server(root: &Path, entry: &str) -> Server {
         let entry = root.join(entry);
         let language = Language::of(&entry).unwrap();
-        Server { language, entry, root: root.to_owned(), id: "x".into(), folder: "/cache/x".into() }
+        Server {
+            language,
+            package: None,
+            entry,
+            root: root.to_owned(),
+            id: "x".into(),
+            folder: "/cache/x".into(),
+            with: Vec::new(),
+            args: Vec::new(),
+        }
     }
 
     #[test]

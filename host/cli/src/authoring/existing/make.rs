@@ -22,7 +22,7 @@ use super::{
     build_files::{protected, readable},
     inputs::Inputs,
     project::{self, READY, Recipe},
-    server::Server,
+    server::{Server, VARIANT},
 };
 use crate::authoring::{
     build::{self, Built, Output, Until},
@@ -82,9 +82,11 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     let built = build::build(&project, (until, Output::Quoted)).await?;
     let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
     tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
-    put(&server.component(), &built.component)?;
+    let component = server.component();
+    folder_of(&component)?;
+    put(&component, &built.component)?;
     // Comes last, so that it never says more than is there.
-    put(&server.folder.join(BUILT), &inputs.all)
+    put(&component.with_file_name(BUILT), &inputs.all)
 }
 
 /// Builds the server for development: a component, and the folder of the code that it reads.
@@ -104,7 +106,7 @@ async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Projec
         tracing::info!(
             "making a plugin of {}: its packages are installed in {}, where package managers and the server's own code run while it is \
              built, without access to your other files",
-            text::path(&server.entry),
+            server.named(),
             text::path(&server.folder)
         );
     }
@@ -120,25 +122,35 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     let sdk = text::hex(&Sha256::digest(wharf_assets::deflated_templates()));
     let is_set_up = reads(&folder.join(SDK)).as_ref() == Some(&sdk) && folder.join(READY).is_file();
     if !is_set_up {
-        let component = server.component();
+        // A wharf that runs may serve a component until the new one is there.
+        let is_served = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(VARIANT) || name.ends_with(".wasm")
+        };
         for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
             let path = entry?.path();
-            // A wharf that runs may serve the component until the new one is there.
-            if path == component {
+            if is_served(&path) {
                 continue;
             }
             let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             gone.with_context(|| text::path(&path)).or_failed()?;
         }
-        let entry = server.entry.to_str();
-        let entry = entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&server.entry)))?;
-        project::make(folder, &Recipe { id: &server.id, language: server.language, server: entry, watch: &[] })?;
+        let named = match &server.package {
+            Some(package) => package.to_string(),
+            None => {
+                let entry = server.entry.to_str();
+                entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&server.entry)))?.to_owned()
+            }
+        };
+        let (language, with) = (server.language, &server.with);
+        project::make(folder, &Recipe { id: &server.id, language, server: &named, with, watch: &[] })?;
         put(&folder.join(SDK), &sdk)?;
     } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
         gone(&folder.join(READY))?;
     }
     let mut project = Project::open(folder)
         .with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))?;
+    project.build.arguments = project::arguments(server.language, &server.args);
     project.confined = Some(Confined::new(folder.clone(), readable(server, inputs)?));
     Ok(project)
 }
@@ -146,25 +158,35 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
 /// Checks that nobody else can change what is built, and enters what a build may run, into which no plugin of any wharf may write from now
 /// on.
 pub fn admit(server: &Server) -> Result<Inputs> {
-    guard::check_trusted_file(&server.entry, "MCP server")?;
     let inputs = Inputs::of(server)?;
-    for folder in inputs.folders(server) {
-        guard::check_trusted_directory(&folder, "folder of an MCP server")?;
+    // What is built of a package is all in the cache, into which no plugin may write.
+    if server.package.is_none() {
+        guard::check_trusted_file(&server.entry, "MCP server")?;
+        for folder in inputs.folders(server) {
+            guard::check_trusted_directory(&folder, "folder of an MCP server")?;
+        }
+        if let Err(error) = config::registry().keep(&server.entry, &protected(server, &inputs)?) {
+            tracing::info!(
+                "plugins of other wharfs of this user may write the source of {}, since that cannot be entered: {error:#}; set \
+                 XDG_STATE_HOME to a folder that wharf's user may write",
+                server.id
+            );
+        }
     }
-    if let Err(error) = config::registry().keep(&server.entry, &protected(server, &inputs)?) {
-        tracing::info!(
-            "plugins of other wharfs of this user may write the source of {}, since that cannot be entered: {error:#}; set XDG_STATE_HOME \
-             to a folder that wharf's user may write",
-            server.id
-        );
-    }
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server.folder);
-    made.with_context(|| format!("{}: cannot be created", text::path(&server.folder))).or_failed()?;
+    folder_of(&server.folder.join(BUILT))?;
     Ok(inputs)
 }
 
+/// Makes the folder of a file.
+fn folder_of(file: &Path) -> Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("{}: cannot be created", text::path(folder))).or_failed()
+}
+
 pub fn is_built(server: &Server, inputs: &Inputs) -> bool {
-    server.component().is_file() && reads(&server.folder.join(BUILT)).as_ref() == Some(&inputs.all)
+    let component = server.component();
+    component.is_file() && reads(&component.with_file_name(BUILT)).as_ref() == Some(&inputs.all)
 }
 
 /// Returns the text of a file, or `None` if it cannot be read.

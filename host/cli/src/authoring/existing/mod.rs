@@ -1,13 +1,16 @@
 //! Plugins made from existing MCP servers in Python, TypeScript or JavaScript, whose source stays as it is.
 //!
-//! A server that a command line names has a project in the cache, keyed by the canonical path of its file ([`server`], [`project`]). It is
-//! built when it is first used, and again when its source or the list of its packages has changed by content ([`inputs`], [`make`]), in
-//! confinement.
+//! A server that a command line names, as a file, a package or the line that starts it without wharf ([`line`]), has a project in the cache,
+//! keyed by the canonical path of its file or by the package ([`server`], [`project`]). It is built when it is first used, and again when its
+//! source or the list of its packages has changed by content ([`inputs`], [`make`]), in confinement.
 //! `wharf new --from` makes a project of the person's own from it ([`adopt`]).
 
 pub mod adopt;
 mod build_files;
+mod entry;
 pub mod inputs;
+mod language;
+pub mod line;
 pub mod make;
 pub mod project;
 pub mod server;

@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
 
-use super::server::Language;
+use super::language::Language;
 use crate::authoring::{
     project::{PLUGIN_TOML, Project},
     template::{below, replaced, write},
 };
+use wharf_base::text;
 
 /// The file whose existence says that the packages are installed.
 pub const READY: &str = ".ready";
@@ -28,6 +29,8 @@ pub struct Recipe<'a> {
     pub language: Language,
     /// The server, as the commands of the build name it: a path, or a package such as `npm:NAME`.
     pub server: &'a str,
+    /// The packages in Python that are installed in addition.
+    pub with: &'a [String],
     /// The patterns of the source files.
     pub watch: &'a [String],
 }
@@ -78,14 +81,15 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     // Not in node_modules: a dependency of the server could have its name there.
     const NODE_SDK: &str = "sdk/bin/wharf-sdk.js";
-    let server = quoted(recipe.server);
+    let server = text::shell([recipe.server]);
+    let with: String = recipe.with.iter().map(|one| format!(" --with {}", text::shell([one.as_str()]))).collect();
     let (build, setup, needs) = match recipe.language {
         Language::Python => (
             format!("./.venv/bin/python -m wharf_compat build {server}"),
             format!(
                 "{{ test -e {VENV} || {{ python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check \
                  --only-binary :all: -r {BUILD_REQUIREMENTS} && touch {VENV}; }}; }} && \
-                 ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
+                 ./.venv/bin/python -m wharf_compat setup {server}{with} && touch {READY}"
             ),
             vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
@@ -124,9 +128,17 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     Ok(toml::to_string(&table(&[("name", recipe.id.into()), ("build", build), ("dev", dev)]))?)
 }
 
-/// Returns a word that the shell takes as it is.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+/// Returns the arguments of a server, as they follow the command of its build.
+pub fn arguments(language: Language, args: &[String]) -> String {
+    match language {
+        Language::Python => {
+            args.iter().map(|one| format!(" {}", text::shell([format!("--arg={one}").as_str()]))).collect()
+        }
+        Language::Node if args.is_empty() => String::new(),
+        Language::Node => {
+            args.iter().fold(" --".to_owned(), |all, one| format!("{all} {}", text::shell([one.as_str()])))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -138,7 +150,7 @@ mod tests {
         let server = "/a b/it's $(here)/server.py";
         for language in [Language::Python, Language::Node] {
             let watch = ["server.py".to_owned()];
-            let text = plugin_toml(&Recipe { id: "x", language, server, watch: &watch }).unwrap();
+            let text = plugin_toml(&Recipe { id: "x", language, server, with: &[], watch: &watch }).unwrap();
             let place = tempfile::tempdir().unwrap();
             write(&place.path().join(PLUGIN_TOML), text.as_bytes()).unwrap();
             let project = Project::open(place.path()).unwrap();
@@ -152,6 +164,10 @@ mod tests {
                 let shown = String::from_utf8(shown.stdout).unwrap();
                 assert!(shown.lines().any(|line| line == server), "{shown}");
             }
+            let script = format!("set --{}; for word; do echo \"$word\"; done", arguments(language, &[server.into()]));
+            let shown = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+            let shown = String::from_utf8(shown.stdout).unwrap();
+            assert_eq!(shown.lines().next_back().unwrap().trim_start_matches("--arg="), server);
         }
     }
 

@@ -4,43 +4,23 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
+use super::{
+    entry,
+    language::Language,
+    line::{Line, Package, Runs},
+};
 use wharf_base::text;
-use wharf_config::config::{self, existing, has_extension};
-
-/// The languages whose servers become plugins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    Python,
-    /// TypeScript and JavaScript.
-    Node,
-}
-
-impl Language {
-    /// Returns the language of a file, by its extension.
-    pub fn of(file: &Path) -> Option<Self> {
-        match () {
-            () if has_extension(file, &config::PYTHON) => Some(Self::Python),
-            () if has_extension(file, &config::NODE) => Some(Self::Node),
-            () => None,
-        }
-    }
-
-    /// Returns the files that list the packages of a server.
-    pub fn manifests(self) -> &'static [&'static str] {
-        match self {
-            Self::Python => &["pyproject.toml", "requirements.txt", "uv.lock"],
-            Self::Node => &["package.json", "package-lock.json"],
-        }
-    }
-}
+use wharf_config::config::{self, Positional, existing};
 
 /// A server that a command line names.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub language: Language,
+    /// The package that it is published in. Then it has no source of its own here, and the next two are the plugin's folder.
+    pub package: Option<Package>,
     /// The canonical path of its file.
     pub entry: PathBuf,
     /// The folder of the file that lists its packages, else the folder of its own file.
@@ -49,6 +29,10 @@ pub struct Server {
     pub id: String,
     /// The plugin's folder in the cache.
     pub folder: PathBuf,
+    /// The packages that are installed in addition.
+    pub with: Vec<String>,
+    /// The arguments of the server, which are part of what is built: they may decide what it offers.
+    pub args: Vec<String>,
 }
 
 /// How many folders above that of the server are searched for the list of its packages.
@@ -63,18 +47,113 @@ impl Server {
         let language = Language::of(file).with_context(|| {
             format!("{}: an existing server is a file in Python, TypeScript or JavaScript", text::path(file))
         })?;
-        let all = existing::folder().with_context(|| {
-            let file = text::path(file);
-            format!("{file}: there is no home directory in which its plugin could be built; set XDG_CACHE_HOME")
-        })?;
         let id = id_of(&entry);
-        let key = text::hex(Sha256::digest(entry.as_os_str().as_encoded_bytes()).get(..8).unwrap_or_default());
-        Ok(Self { language, root: root_of(&entry, language), folder: all.join(format!("{id}-{key}")), id, entry })
+        let folder = folder(&id, entry.as_os_str().as_encoded_bytes())?;
+        let root = root_of(&entry, language);
+        Ok(Self { language, package: None, root, folder, id, entry, with: Vec::new(), args: Vec::new() })
+    }
+
+    /// Returns the server in a published package. Each version that is asked for has a folder of its own; without one, the folder keeps the
+    /// version that its lock has.
+    pub fn published(package: Package) -> Result<Self> {
+        let id = id_of_package(&package.name);
+        config::check_id(&id).with_context(|| package.to_string())?;
+        let folder = folder(&id, package.to_string().as_bytes())?;
+        let (language, entry, root) = (package.language, folder.clone(), folder.clone());
+        Ok(Self { language, package: Some(package), entry, root, id, folder, with: Vec::new(), args: Vec::new() })
+    }
+
+    /// Returns the server that an argument names, if it names one.
+    pub fn meant(positional: Positional) -> Result<Option<Self>> {
+        Ok(match positional {
+            Positional::Server(path) => Some(Self::at(&path)?),
+            Positional::Published(name) => {
+                Some(Self::published(Package::parse(&name).with_context(|| text::escaped(&name))??)?)
+            }
+            Positional::Plugin(_) | Positional::Folder(_) => None,
+        })
+    }
+
+    /// Returns the server that a line starts.
+    pub fn of(line: Line) -> Result<Self> {
+        let Line { runs, with, folder: place, args } = line;
+        let within = |path: &str| place.as_deref().map_or(PathBuf::from(path), |place| Path::new(place).join(path));
+        let server = match runs {
+            Runs::Package(package) => Self::published(package)?,
+            Runs::File(file) => Self::at(&within(&file))?,
+            Runs::Module(module) => Self::at(&within("").join(module_file(&within(""), &module)?))?,
+            Runs::Script(script) => Self::at(&entry::script(&within(""), &script)?)?,
+        };
+        if with.is_empty() {
+            return Ok(Self { args, ..server });
+        }
+        let key = [server.named().as_bytes(), with.join("\n").as_bytes()].join(&0);
+        Ok(Self { folder: folder(&server.id, &key)?, with, args, ..server })
+    }
+
+    /// Returns the line that starts it from every folder. `words`: the line as it was typed.
+    pub fn line(&self, words: &[String]) -> Result<Vec<String>> {
+        if self.package.is_some() {
+            return Ok(words.to_vec());
+        }
+        let entry = self.entry.to_str();
+        let entry = entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&self.entry)))?.to_owned();
+        let with = self.with.iter().map(|one| format!("--with={one}"));
+        let start: Vec<String> = if self.with.is_empty() {
+            vec![entry, "--".to_owned()]
+        } else {
+            ["uv", "run"].map(str::to_owned).into_iter().chain(with).chain([entry]).collect()
+        };
+        let all: Vec<String> = start.into_iter().chain(self.args.iter().cloned()).collect();
+        Ok(if self.with.is_empty() && self.args.is_empty() { all.into_iter().take(1).collect() } else { all })
+    }
+
+    /// Returns the server as the commands of its build name it.
+    pub fn named(&self) -> String {
+        match &self.package {
+            Some(package) => package.to_string(),
+            None => text::path(&self.entry),
+        }
     }
 
     /// Returns the path of the component that is served.
     pub fn component(&self) -> PathBuf {
-        self.folder.join(format!("{}.wasm", self.id))
+        let file = format!("{}.wasm", self.id);
+        if self.args.is_empty() {
+            return self.folder.join(file);
+        }
+        let mut all = Sha256::new();
+        for one in &self.args {
+            all.update((one.len() as u64).to_le_bytes());
+            all.update(one);
+        }
+        self.folder.join(format!("{VARIANT}{}", text::hex(all.finalize().get(..8).unwrap_or_default()))).join(file)
+    }
+}
+
+/// How the name of a folder begins that has the component for other arguments.
+pub const VARIANT: &str = "args-";
+
+/// Returns the folder of a server in the cache.
+fn folder(id: &str, key: &[u8]) -> Result<PathBuf> {
+    let all = existing::folder().with_context(|| {
+        format!("{id}: there is no home directory in which its plugin could be built; set XDG_CACHE_HOME")
+    })?;
+    Ok(all.join(format!("{id}-{}", text::hex(Sha256::digest(key).get(..8).unwrap_or_default()))))
+}
+
+/// Returns the file of a module of Python. Which package a module belongs to is not guessed: anybody may publish one of that name.
+fn module_file(folder: &Path, module: &str) -> Result<PathBuf> {
+    let is_name = module.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
+    let path = module.replace('.', "/");
+    let files = ["", "src/"].map(|place| [".py", "/__main__.py"].map(|end| format!("{place}{path}{end}")));
+    let mut files = files.into_iter().flatten().map(|file| folder.join(file));
+    match files.find(|file| is_name && file.is_file()) {
+        Some(file) => Ok(file),
+        None => bail!(
+            "there is no module {} in this folder; wharf installs packages itself, so name the package: wharf run uvx NAME",
+            text::escaped(module)
+        ),
     }
 }
 
@@ -101,6 +180,14 @@ pub fn id_of(entry: &Path) -> String {
     let mut named = folders.filter(|name| !GENERAL_FOLDERS.contains(&&**name)).map(|name| id_from(&name));
     let own = if GENERAL_NAMES.contains(&stem.as_str()) { None } else { Some(id_from(&stem)) };
     own.into_iter().chain(named.next()).find(|id| config::check_id(id).is_ok()).unwrap_or_else(|| "server".to_owned())
+}
+
+/// Returns the id of the plugin for a package: its name without the scope, since clients put the id before the names of tools, of which they take
+/// 64 characters.
+pub fn id_of_package(name: &str) -> String {
+    let name = name.split('[').next().unwrap_or(name);
+    let own = name.rsplit('/').next().filter(|own| !GENERAL_NAMES.contains(&own.replace('-', "_").as_str()));
+    id_from(own.unwrap_or(name))
 }
 
 /// Turns a name into an id that packages in every language can have.

@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
-use super::run::{Allowed, RunIn, parse_allow};
-use crate::authoring::template::Language;
-use wharf_config::config;
+use super::run::{Allowed, RunIn, of_line, parse_allow, parse_listen};
+use crate::authoring::{
+    existing::{line, server::Server},
+    template::Language,
+};
+use wharf_config::config::{self, Positional};
 
 #[derive(Debug, Args)]
 pub struct New {
@@ -122,8 +126,8 @@ pub struct Packaged {
 pub struct Dev {
     #[command(flatten)]
     pub project: Project,
-    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
-    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    /// The address to listen on: an IP address and port, a port of this machine, or unix: and the path of a socket (default: 127.0.0.1:7300)
+    #[arg(long, alias = "port", value_name = "ADDR", value_parser = parse_listen)]
     pub listen: Option<config::ListenAddress>,
     /// Serve a client over stdin and stdout; over HTTP too only with --listen
     #[arg(long)]
@@ -136,6 +140,32 @@ pub struct Dev {
     pub roots: Vec<PathBuf>,
     #[command(flatten)]
     pub instances: RunIn,
+    /// The arguments of the existing server, or the line that starts it from its file without wharf, such as `node index.js`
+    #[arg(last = true, value_name = "ARGUMENTS | LINE")]
+    pub after: Vec<String>,
+}
+
+impl Dev {
+    /// Returns the existing server that is developed, if it is one.
+    pub fn server(&self) -> Result<Option<Server>> {
+        let server = match self.after.first() {
+            Some(first) if line::begins(first) => Some(of_line(&self.after)?),
+            _ => {
+                let server = Positional::tell(&self.project.folder).ok().map_or(Ok(None), Server::meant)?;
+                ensure!(
+                    server.is_some() || self.after.is_empty(),
+                    "what stands after `--` are the arguments of an existing server: name its file before"
+                );
+                server.map(|server| Server { args: self.after.clone(), ..server })
+            }
+        };
+        ensure!(
+            server.as_ref().is_none_or(|server| server.package.is_none()),
+            "`wharf dev` builds a server again when you save its file, and a package has none; `wharf run` serves it, and `wharf new --from \
+             npm:NAME` makes a project of it"
+        );
+        Ok(server)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -8,15 +8,16 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{
-    run::{ConfigFile, Granted, Plugins},
+    run::{ConfigFile, Granted, Plugins, of_line, tell},
     value_names::ValueNames,
 };
-use crate::authoring::existing::server::Server;
+use crate::authoring::existing::{line, server::Server};
 use wharf_config::config::{Named, Positional};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> [DIR]... <TOOL> [JSON | key=value]...\n       \
-    wharf call [OPTIONS] <SERVER.py | SERVER.ts> [DIR]... <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] <SERVER.py | SERVER.ts | npm:NAME | pypi:NAME> [DIR]... <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] [DIR]... <npx -y NAME | uvx NAME | node FILE> [ARGUMENTS]... <TOOL> [JSON | key=value]...\n       \
     wharf call [OPTIONS] --builtin <NAME> [DIR]... <TOOL> [JSON | key=value]...")]
 pub struct Call {
     #[command(flatten)]
@@ -33,15 +34,17 @@ pub struct Call {
     #[arg(long)]
     pub read_only: bool,
     /// The component or the existing MCP server, the folders that it may read and write in, the tool's name in the plugin, and the
-    /// arguments: one JSON object, or key=value pairs
+    /// arguments: one JSON object, or key=value pairs. Of the line that starts a server, the last word before such pairs is the tool
     #[arg(required = true, value_name = "PLUGIN.wasm DIR TOOL ARGUMENTS")]
     pub words: Vec<String>,
 }
 
 /// What `wharf call` is to call.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Parts<'a> {
     pub plugin: Named,
+    /// The existing server that is called, if it is one.
+    pub server: Option<Server>,
     pub folders: Vec<PathBuf>,
     pub tool: &'a str,
     pub arguments: &'a [String],
@@ -50,11 +53,14 @@ pub struct Parts<'a> {
 impl Call {
     /// Splits the words into the plugin, the folders, the tool and its arguments.
     pub fn parts(&self) -> Result<Parts<'_>> {
-        let (plugin, mut words) = match (&self.builtin, self.words.split_first()) {
-            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
-            (None, Some((path, words))) => match Positional::tell(Path::new(path)) {
-                Ok(Positional::Server(path)) => (Named::Made(Server::at(&path)?.component()), words),
-                _ => (Named::File(path.into()), words),
+        if let Some(parts) = self.parts_of_line()? {
+            return Ok(parts);
+        }
+        let (plugin, server, mut words) = match (&self.builtin, self.words.split_first()) {
+            (Some(name), _) => (Named::BuiltIn(name.clone()), None, self.words.as_slice()),
+            (None, Some((path, words))) => match Server::meant(tell(Path::new(path))?)? {
+                Some(server) => (Named::Made(server.component()), Some(server), words),
+                None => (Named::File(path.into()), None, words),
             },
             (None, None) => bail!("name a plugin"),
         };
@@ -69,23 +75,35 @@ impl Call {
             }
             match Positional::tell(path)? {
                 Positional::Folder(folder) => folders.push(folder),
-                Positional::Plugin(_) | Positional::Server(_) => {
+                Positional::Plugin(_) | Positional::Server(_) | Positional::Published(_) => {
                     bail!("`{word}` is not a folder; `wharf call` calls one tool of one plugin")
                 }
             }
             words = words.get(1..).unwrap_or_default();
         }
         let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
-        Ok(Parts { plugin, folders, tool, arguments })
+        Ok(Parts { plugin, server, folders, tool, arguments })
     }
 
-    /// Returns the existing server that is called, if it is one.
-    pub fn server(&self) -> Result<Option<Server>> {
-        let named = self.words.first().filter(|_| self.builtin.is_none()).map(Path::new);
-        match named.map(Positional::tell) {
-            Some(Ok(Positional::Server(path))) => Server::at(&path).map(Some),
-            _ => Ok(None),
+    /// Splits the words if they contain the line that starts a server. What is open to it stands before the line, and the tool is the last
+    /// word before its own arguments.
+    fn parts_of_line(&self) -> Result<Option<Parts<'_>>> {
+        let at = self.words.iter().position(|word| line::begins(word) || !Path::new(word).is_dir());
+        let Some((folders, rest)) = at.and_then(|at| self.words.split_at_checked(at)) else { return Ok(None) };
+        if self.builtin.is_some() || !rest.first().is_some_and(|word| line::begins(word)) {
+            return Ok(None);
         }
+        let pairs = rest.iter().rev().take_while(|word| is_argument(word)).count();
+        let (line, arguments) = rest.split_at_checked(rest.len() - pairs).unwrap_or((rest, &[]));
+        let (tool, line) = line.split_last().context("name the tool, after the server")?;
+        let server = of_line(line).with_context(|| {
+            format!(
+                "`{tool}` is taken for the tool, which stands after the server: wharf call {} TOOL key=value",
+                line.join(" ")
+            )
+        })?;
+        let (plugin, folders) = (Named::Made(server.component()), folders.iter().map(PathBuf::from).collect());
+        Ok(Some(Parts { plugin, server: Some(server), folders, tool, arguments }))
     }
 
     /// Returns the plugin and its folders, as `wharf run` has them on its command line.

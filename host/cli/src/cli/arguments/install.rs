@@ -9,7 +9,12 @@ use super::{
     run::{Log, Run},
     value_names::ValueNames,
 };
-use crate::setup::{client_list, clients::Client};
+use wharf_base::explain;
+
+use crate::{
+    authoring::existing::line,
+    setup::{client_list, clients::Client},
+};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
 /// that file stays as it is, and a backup is written next to it (.wharf-backup). For a config in YAML (goose, Continue), the lines to add
@@ -38,11 +43,9 @@ pub struct Install {
     /// Replace or remove a server of this name even if it is not wharf
     #[arg(long)]
     pub force: bool,
+    /// What follows `--` may also be arguments to start wharf with, beginning with `run`, which are written as given
     #[command(flatten)]
     pub given: AsGiven,
-    /// Arguments to start wharf with, written as given, in place of the options above
-    #[arg(last = true, value_name = "ARGUMENTS")]
-    pub arguments: Vec<String>,
 }
 
 const INSTALL_HELP: &str = "\
@@ -50,17 +53,32 @@ Examples:
   wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
   wharf install claude-code --builtin files                   the folders that Claude Code opens
   wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
+  wharf install codex --allow env=API_KEY npx -y @scope/server
   wharf install codex -c ~/tools/wharf.toml                   the plugins of a config
   wharf install zed                                           the plugins of the default config
   wharf install claude-desktop --name files --uninstall";
 
 impl Install {
+    /// Returns the arguments to start wharf with if they were given as they are, in place of the options.
+    pub fn as_they_are(&self) -> Option<&[String]> {
+        let named = &self.given.run.named;
+        let is_line = named.after.first().is_some_and(|first| line::begins(first));
+        let is_alone = named.paths.is_empty() && named.builtins.is_empty();
+        (is_alone && !is_line && !named.after.is_empty()).then_some(&*named.after)
+    }
+
     /// Returns the client, or `None` if the clients are to be listed.
     pub fn client(&self) -> Result<Option<&'static Client>> {
         let Some(name) = self.client.as_deref().filter(|_| !self.list) else { return Ok(None) };
         let found = client_list::find(name).with_context(|| {
-            let all: Vec<&str> = client_list::ALL.iter().map(|client| client.id).collect();
-            format!("unknown client `{}`; choose one of: {}", name.escape_debug(), all.join(", "))
+            let all = || client_list::ALL.iter().map(|client| client.id);
+            let mut meant: Vec<&str> = all().filter(|id| id.starts_with(name)).collect();
+            if meant.is_empty() {
+                meant.extend(explain::nearest(all(), name));
+            }
+            let meant = if meant.is_empty() { String::new() } else { format!("did you mean {}? ", meant.join(" or ")) };
+            let all: Vec<&str> = all().collect();
+            format!("unknown client `{}`; {meant}choose one of: {}", name.escape_debug(), all.join(", "))
         });
         found.map(Some)
     }
@@ -178,7 +196,12 @@ mod tests {
     fn clients_have_other_names_and_unknown_ones_are_told() {
         assert_eq!(install("gemini docs").client().unwrap().unwrap().id, "gemini-cli");
         let error = install("claude docs").client().unwrap_err().to_string();
-        assert!(error.contains("unknown client `claude`; choose one of: claude-desktop, claude-code"), "{error}");
+        assert!(
+            error.contains(
+                "unknown client `claude`; did you mean claude-desktop or claude-code? choose one of: claude-desktop, "
+            ),
+            "{error}"
+        );
         assert!(install("--list").client().unwrap().is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! The arguments of the command line.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{ffi::OsString, path::PathBuf, time::SystemTime};
 
 use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use self::value_names::ValueNames;
 use wharf_config::config;
@@ -12,13 +12,15 @@ pub use self::{
     authors::{Build, Dev, New, Pack, PackageKind, Packaged, Test},
     call::{Call, Parts},
     install::{AsGiven, Given, Install},
-    run::{Allowed, ConfigFile, Log, LogFormat, Run, grants},
+    line_place::{Place, tell_of_folders, typed},
+    run::{Allowed, ConfigFile, Log, LogFormat, Run, grants, of_line},
     supply::{Add, Grant, Lock, OnePlugin, Publish, Update},
 };
 
 mod authors;
 mod call;
 mod install;
+mod line_place;
 mod run;
 mod supply;
 mod value_names;
@@ -42,7 +44,7 @@ Examples:
   wharf call hello.wasm greet name=Ada            call a tool once, without a client
   wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
   wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
-  wharf run server.py                             make a plugin of an existing MCP server, once, and serve it
+  wharf run npx -y @scope/server                  the same line as without wharf, in the sandbox; also uvx NAME, server.py
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
   wharf new --lang python my-tools                create a plugin project from a template
   wharf add hello.wasm                            add a plugin to the config, with the grants that you agree to
@@ -51,6 +53,13 @@ Examples:
 `wharf COMMAND --help` explains a command; `wharf print` prints completions, man pages and the schema of the config.
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
 Exit codes: 0 success, 1 failure, 2 error in the command line or the config, or no plugin named there loads.";
+
+impl Arguments {
+    /// Parses the words of a command line, the first of which is the program.
+    pub fn read(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(Place::of(&Self::command(), &words).apart(words))
+    }
+}
 
 /// The commands. `--help` lists them in the groups of `help::GROUPS`.
 #[derive(Debug, Subcommand)]
@@ -257,6 +266,9 @@ pub struct Inspect {
     /// JavaScript, which is made into a plugin first
     #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
+    /// The line that starts an existing MCP server without wharf, such as `npx -y NAME`; the `--` before it may be left out
+    #[arg(last = true, value_name = "LINE", group = "subject")]
+    pub line: Vec<String>,
     /// A built-in plugin
     #[arg(long, value_name = "NAME", group = "subject", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
@@ -285,9 +297,9 @@ pub struct Check {
 pub struct Serve {
     #[command(flatten)]
     pub run: Run,
-    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300, or `listen` in
-    /// [http]). Sockets that systemd passes take precedence
-    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    /// The address to listen on: an IP address and port, a port of this machine, or unix: and the path of a socket (default:
+    /// 127.0.0.1:7300, or `listen` in [http]). Sockets that systemd passes take precedence
+    #[arg(long, alias = "port", value_name = "ADDR", value_parser = run::parse_listen)]
     pub listen: Option<config::ListenAddress>,
     /// Also serve a client over stdin and stdout
     #[arg(long)]

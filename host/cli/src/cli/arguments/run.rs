@@ -1,13 +1,17 @@
 //! The arguments of `wharf run`, and those that other commands share with it.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::value_names::ValueNames;
-use crate::authoring::existing::server::Server;
-use wharf_config::config::{self, CommandLine, Instances, Named, Positional};
+use super::{line_place::typed, value_names::ValueNames};
+use crate::authoring::existing::{line, server::Server};
+use wharf_base::text;
+use wharf_config::config::{self, CommandLine, Instances, ListenAddress, Named, Positional};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 
@@ -105,10 +109,20 @@ pub struct Plugins {
     /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
     /// config is not read
     ///
-    /// A file in Python, TypeScript or JavaScript is an existing MCP server: wharf makes a plugin of it in its cache, when it is first used
-    /// and when its source has changed
-    #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | DIR")]
+    /// A file in Python, TypeScript or JavaScript, or a package of npm or PyPI, is an existing MCP server: wharf makes a plugin of it in its
+    /// cache, when it is first used and when its source has changed
+    #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | npm:NAME | pypi:NAME | DIR")]
     pub paths: Vec<PathBuf>,
+    /// The line that starts an existing MCP server without wharf, such as `npx -y NAME ARGUMENTS`, `uvx NAME` or `node index.js`; the `--`
+    /// before it may be left out, and wharf's own options stand before it. Or the arguments of the server that is named before
+    #[arg(last = true, value_name = "LINE | ARGUMENTS")]
+    pub after: Vec<String>,
+}
+
+/// Parses `--listen`, where a port is enough: then this machine only.
+pub(super) fn parse_listen(text: &str) -> Result<ListenAddress> {
+    let is_port = text.parse::<u16>().is_ok();
+    config::parse_listen(&if is_port { format!("127.0.0.1:{text}") } else { text.to_owned() })
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -130,9 +144,14 @@ fn parse_instances(text: &str) -> Result<Instances> {
 pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
-        Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
-        Some(("http-write", url)) => Ok(Allowed::HttpWrite(url.to_owned())),
-        Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
+        Some((key @ ("http" | "http-write" | "http-private"), url)) => {
+            ensure!(url == "any" || url.contains("://"), "it is not a URL; write {key}=https://{url}");
+            Ok(match key {
+                "http" => Allowed::Http(url.to_owned()),
+                "http-write" => Allowed::HttpWrite(url.to_owned()),
+                _ => Allowed::HttpPrivate(url.to_owned()),
+            })
+        }
         Some(("env", name)) => Ok(Allowed::Env(name.to_owned())),
         Some(("ask", what)) => Ok(Allowed::Ask(what.to_owned())),
         _ => bail!(
@@ -172,21 +191,56 @@ pub fn grants(allowed: &[Allowed]) -> toml::Table {
 }
 
 impl Plugins {
-    /// Returns the existing servers among the paths.
+    /// Returns the existing servers that are named.
     pub fn servers(&self) -> Result<Vec<Server>> {
         let mut servers = Vec::new();
         for path in &self.paths {
-            if let Ok(Positional::Server(path)) = Positional::tell(path) {
-                servers.push(Server::at(&path)?);
+            if let Ok(positional) = Positional::tell(path) {
+                servers.extend(Server::meant(positional)?);
             }
+        }
+        match (self.after.first(), servers.as_mut_slice()) {
+            (None, _) => {}
+            (Some(first), _) if line::begins(first) => servers.push(of_line(&self.after)?),
+            (Some(_), [only]) => only.args.clone_from(&self.after),
+            (Some(first), _) => bail!(
+                "`{}` stands after `--`, where the line of a server stands, such as npx -y NAME, or the arguments of the one server that \
+                 is named before",
+                text::escaped(first)
+            ),
         }
         Ok(servers)
     }
 
     /// Whether the command line names neither plugins nor folders.
     pub fn is_empty(&self) -> bool {
-        self.builtins.is_empty() && self.paths.is_empty()
+        self.builtins.is_empty() && self.paths.is_empty() && self.after.is_empty()
     }
+}
+
+/// Decides what a path is. Who forgets `--builtin` is told of it.
+pub fn tell(path: &Path) -> Result<Positional> {
+    let is_built_in = || config::builtin::names().any(|name| path == Path::new(name));
+    Positional::tell(path).map_err(|error| match is_built_in() {
+        true => anyhow!("{error}; the built-in plugin is --builtin {}", path.display()),
+        false => error,
+    })
+}
+
+/// Returns the server that a line starts.
+pub fn of_line(words: &[String]) -> Result<Server> {
+    let server = Server::of(line::parse(words)?)?;
+    let values = server.args.iter().zip(server.args.iter().skip(1)).filter(|(flag, _)| *flag == "--allow");
+    let values = values.map(|(_, value)| value.as_str());
+    let mut ours = values.chain(server.args.iter().filter_map(|word| word.strip_prefix("--allow=")));
+    if let Some(grant) = ours.find(|value| parse_allow(value).is_ok()) {
+        bail!(
+            "`--allow {grant}` stands after the server, so it would be an argument of the server and grant nothing; write wharf's options \
+             before `{}`",
+            words.first().map_or("", String::as_str)
+        );
+    }
+    Ok(server)
 }
 
 impl Run {
@@ -206,12 +260,14 @@ impl Granted {
         let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
         let mut folders = Vec::new();
         for path in &named.paths {
-            match Positional::tell(path)? {
+            match tell(path)? {
                 Positional::Plugin(path) => plugins.push(Named::File(path)),
                 Positional::Folder(path) => folders.push(path),
-                Positional::Server(path) => plugins.push(Named::Made(Server::at(&path)?.component())),
+                Positional::Server(_) | Positional::Published(_) => {}
             }
         }
+        let servers = named.servers()?;
+        plugins.extend(servers.iter().map(|server| Named::Made(server.component())));
         ensure!(
             !plugins.is_empty() || folders.is_empty(),
             "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \
@@ -254,6 +310,7 @@ impl Granted {
             allow_ask,
             instances: named.instances.how,
             listen: None,
+            typed: typed(0),
         })
     }
 }

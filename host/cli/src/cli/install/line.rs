@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
 
 use crate::{
+    authoring::existing::line,
     cli::{
-        arguments::{Allowed, Arguments, AsGiven, Command, Given, Run},
+        arguments::{Allowed, Arguments, AsGiven, Command, Given, Run, of_line},
         missing_grants::is_variable,
     },
     setup::{clients::Client, server::Server},
@@ -34,8 +34,14 @@ pub fn arguments(given: &AsGiven, client: &Client) -> Result<Vec<String>> {
             args.extend([flag.clone(), value]);
         }
     }
-    for path in &given.run.named.paths {
+    let named = &given.run.named;
+    for path in &named.paths {
         args.push(place(path, client)?);
+    }
+    match named.after.first() {
+        None => {}
+        Some(first) if line::begins(first) => args.extend(of_line(&named.after)?.line(&named.after)?),
+        Some(_) => args.extend(std::iter::once("--".to_owned()).chain(named.after.iter().cloned())),
     }
     Ok(args)
 }
@@ -43,6 +49,9 @@ pub fn arguments(given: &AsGiven, client: &Client) -> Result<Vec<String>> {
 /// Returns a path as it is written into the config.
 fn place(path: &Path, client: &Client) -> Result<String> {
     let words = in_words(path)?;
+    if let Ok(Positional::Published(name)) = Positional::tell(path) {
+        return Ok(name);
+    }
     if is_variable(path) {
         ensure!(client.has_variables, "{words}: {} does not expand variables; name the folder itself", client.title);
         return Ok(words.to_owned());
@@ -102,7 +111,8 @@ pub fn keep(before: Option<&Server>, given: &mut AsGiven) -> Result<Kept> {
     let run = &mut given.run;
     let plugins = |run: &Run| -> Vec<PathBuf> {
         let files = run.named.paths.iter().filter(|path| !is_folder(path)).map(|path| absolute(path));
-        let mut all: Vec<PathBuf> = run.named.builtins.iter().map(PathBuf::from).chain(files).collect();
+        let after = run.named.after.iter().map(PathBuf::from);
+        let mut all: Vec<PathBuf> = run.named.builtins.iter().map(PathBuf::from).chain(files).chain(after).collect();
         all.sort();
         all
     };
@@ -153,7 +163,7 @@ fn reason(folder: &Path, is_same: bool, names_others: bool) -> Option<&'static s
 /// Parses the arguments of an entry, if they are for `wharf run`.
 fn parsed(args: &[String]) -> Option<Run> {
     let words = std::iter::once("wharf").chain(args.iter().map(String::as_str));
-    match Arguments::try_parse_from(words).ok()?.command {
+    match Arguments::read(words.map(Into::into).collect()).ok()?.command {
         Command::Run(run) => Some(run),
         _ => None,
     }
@@ -171,8 +181,11 @@ fn access(run: &Run) -> Access {
 /// Whether a path on the command line is that of a folder, not of a plugin.
 fn is_folder(path: &Path) -> bool {
     is_variable(path)
-        || path.is_dir()
-        || path.extension().is_none_or(|extension| extension != "wasm") && !path.is_file()
+        || match Positional::tell(path) {
+            Ok(told) => matches!(told, Positional::Folder(_)),
+            // One that was a folder may be gone.
+            Err(_) => !path.is_file(),
+        }
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -186,7 +199,8 @@ mod tests {
 
     /// The arguments of `wharf install`, which has no effect here but to parse them.
     fn given(words: &[&str]) -> AsGiven {
-        match Arguments::try_parse_from([&["wharf", "install", "codex"], words].concat()).unwrap().command {
+        let words = ["wharf", "install", "codex"].iter().chain(words).map(Into::into).collect();
+        match Arguments::read(words).unwrap().command {
             Command::Install(install) => install.given,
             other => panic!("{other:?}"),
         }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use self::{opened_access::opened, program::Program};
 use super::{
-    arguments::Install,
+    arguments::{Install, tell_of_folders},
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
     load::{load_to_look, print},
     missing_grants,
@@ -127,12 +127,14 @@ fn wanted(
     name: String,
     home: &Path,
 ) -> Result<Wanted> {
-    let is_plain = command.arguments.is_empty();
-    let (args, config, notes) = if is_plain {
-        let (args, config, notes) = described(command, client, before, home)?;
-        (args, Some(config), notes)
-    } else {
-        (command.arguments.clone(), None, Vec::new())
+    let given = command.as_they_are().map(<[String]>::to_vec);
+    let is_plain = given.is_none();
+    let (args, config, notes) = match given {
+        Some(args) => (args, None, Vec::new()),
+        None => {
+            let (args, config, notes) = described(command, client, before, home)?;
+            (args, Some(config), notes)
+        }
     };
     let program = Program::here()?;
     let odd = program.short_lived();
@@ -145,13 +147,11 @@ fn wanted(
 
 /// Makes the plugins of servers that have to be made, and loads what would be served.
 async fn prepare(command: &Install, config: Option<Config>) -> Result<()> {
+    let Some(config) = config else { return Ok(()) };
     for server in command.given.run.named.servers()? {
         make(&server, Until::Interrupted).await?;
     }
-    match config {
-        Some(config) => try_out(config).await,
-        None => Ok(()),
-    }
+    try_out(config).await
 }
 
 /// Returns the arguments for `wharf run`, the config that they lead to, and what a person has to know about both.
@@ -166,6 +166,7 @@ fn described(
     let run = &command.given.run;
     let args = line::arguments(&command.given, client)?;
     let command_line = line::command_line(run)?;
+    tell_of_folders(&run.named.servers()?, &command_line, 0);
     let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
     // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
     let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
@@ -298,7 +299,8 @@ fn name(command: &Install) -> Result<String> {
     let named = &command.given.run.named;
     let files = named.paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
     let files = files.filter_map(|path| path.file_stem()?.to_str().map(str::to_owned));
-    let made = named.servers()?.into_iter().map(|server| server.id);
+    let servers = if command.as_they_are().is_some() { Vec::new() } else { named.servers()? };
+    let made = servers.into_iter().map(|server| server.id);
     let ids: Vec<String> = named.builtins.iter().cloned().chain(files).chain(made).collect();
     let name = match (&command.name, ids.as_slice()) {
         (Some(name), _) => name.clone(),

@@ -4,8 +4,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-
 use super::finding::Finding;
 use crate::{
     cli::{
@@ -17,7 +15,7 @@ use crate::{
     setup::{
         client_list::{ALL, ConfigPaths},
         clients::Client,
-        server::{Server, shell},
+        server::Server,
     },
 };
 use wharf_base::{guard, paths::FileId, text};
@@ -62,7 +60,7 @@ fn config(client: &Client, path: &Path) -> Vec<Finding> {
                  `wharf check --machine` starts no program that a config names",
                 server.name, server.command
             );
-            let version = shell([server.command.as_str(), "--version"].into_iter());
+            let version = text::shell([server.command.as_str(), "--version"]);
             let remedy = format!("if you trust it, run `{version}`; to use this wharf, {}", entry.again());
             findings.push(Finding::note(about, says, remedy));
         } else if problems.is_empty() {
@@ -130,15 +128,15 @@ impl Entry<'_> {
     fn again(&self) -> String {
         let first = ["wharf", "install", self.client.id, "--name", &self.server.name, "--"];
         let args = self.server.arguments().unwrap_or_default();
-        format!("run `{}`", shell(first.into_iter().chain(args.iter().map(String::as_str))))
+        format!("run `{}`", text::shell(first.into_iter().chain(args.iter().map(String::as_str))))
     }
 
     /// Returns what is wrong with the arguments that wharf would get.
     fn arguments(&self) -> Option<(String, String)> {
         let args = self.server.arguments().unwrap_or_default();
-        let words = std::iter::once("wharf").chain(args.iter().map(String::as_str));
+        let words = std::iter::once("wharf").chain(args.iter().map(String::as_str)).map(Into::into).collect();
         let correct = |how: &str| format!("{how}, or correct the arguments in {}", self.file);
-        let run: Run = match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+        let run: Run = match Arguments::read(words).map(|arguments| arguments.command) {
             Ok(Command::Run(run)) => run,
             Ok(Command::Serve(serve)) if serve.stdio => serve.run,
             Ok(_) => {
@@ -162,7 +160,8 @@ impl Entry<'_> {
         let is_known = |path: &&PathBuf| !(self.client.has_variables && is_variable(path));
         let (file, roots, paths) = (run.config.config.iter(), &run.granted.roots, &run.named.paths);
         let mut all = file.clone().chain(paths).chain(roots).filter(is_known);
-        if let Some(path) = all.find(|path| !path.is_absolute()) {
+        let is_published = |path: &Path| matches!(Positional::tell(path), Ok(Positional::Published(_)));
+        if let Some(path) = all.find(|path| !path.is_absolute() && !is_published(path)) {
             let says = format!("{} is not an absolute path, and clients start wharf in any folder", text::path(path));
             return Some((says, format!("write the whole path into {}", self.file)));
         }
@@ -171,13 +170,16 @@ impl Entry<'_> {
         }
         for path in paths.iter().chain(roots).filter(is_known) {
             match Positional::tell(path) {
-                Ok(Positional::Folder(_) | Positional::Server(_)) => {}
+                Ok(Positional::Folder(_) | Positional::Server(_) | Positional::Published(_)) => {}
                 Ok(Positional::Plugin(path)) if path.is_file() && !roots.contains(&path) => {}
                 Ok(Positional::Plugin(path)) => {
                     return Some((format!("{}: there is no such plugin", text::path(&path)), correct("put it there")));
                 }
                 Err(error) => return Some((format!("{error:#}"), correct("create it"))),
             }
+        }
+        if let Err(error) = run.named.servers() {
+            return Some((format!("{error:#}"), format!("correct the arguments in {}", self.file)));
         }
         if let Some(error) = run.named.builtins.iter().find_map(|name| config::builtin::find(name).err()) {
             return Some((format!("{error:#}"), format!("correct the arguments in {}", self.file)));
@@ -205,7 +207,7 @@ impl Entry<'_> {
         }
         let first = ["wharf", "install", self.client.id, "--name", &self.server.name];
         let options = args.iter().skip(1).map(String::as_str);
-        let line = shell(first.into_iter().chain(options).chain(lack.words().split(' ')));
+        let line = text::shell(first.into_iter().chain(options).chain(lack.words().split(' ')));
         Some((says, format!("run `{line}`, with what it may use in place of {}", lack.example())))
     }
 }

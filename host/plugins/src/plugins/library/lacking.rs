@@ -2,7 +2,8 @@
 //! runs with the existing grants.
 
 use crate::plugins::served::Served;
-use wharf_config::config::Origin;
+use wharf_base::text;
+use wharf_config::config::{Origin, Typed};
 use wharf_policy::access::wants::want::WantedGrant;
 
 /// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
@@ -21,7 +22,7 @@ pub(super) fn log(before: Option<&Served>, now: &Served) {
     let words = lacking.iter().map(|what| what.words()).collect::<Vec<_>>().join("; ");
     let id = &now.config.id;
     let remedy = match now.config.origin {
-        Origin::CommandLine => flags(&lacking),
+        Origin::CommandLine => flags(&lacking, now.config.typed.as_ref()),
         Origin::Configured | Origin::DroppedIn => format!("`wharf grant {id}` asks for it"),
     };
     match before {
@@ -31,12 +32,16 @@ pub(super) fn log(before: Option<&Served>, now: &Served) {
 }
 
 /// Says which options of the command line grant this. `wharf grant` writes into a config, which a plugin of the command line does not have.
-fn flags(lacking: &[&WantedGrant]) -> String {
+fn flags(lacking: &[&WantedGrant], typed: Option<&Typed>) -> String {
     let flags: Vec<String> = lacking.iter().filter_map(|what| what.flag()).collect();
-    match flags.as_slice() {
-        [] => "only a config can grant it: see `wharf add --help`".to_owned(),
-        all if all.len() < lacking.len() => format!("`{}` grants it, as far as the command line can", all.join(" ")),
-        all => format!("`{}` grants it", all.join(" ")),
+    // A person pastes it, and the wants are a stranger's words.
+    let options =
+        text::shell(flags.iter().flat_map(|flag| flag.split_once(' ')).flat_map(|(flag, value)| [flag, value]));
+    let line = typed.map_or_else(|| options.clone(), |typed| typed.with(&options));
+    match flags.len() {
+        0 => "only a config can grant it: see `wharf add --help`".to_owned(),
+        some if some < lacking.len() => format!("`{line}` grants it, as far as the command line can"),
+        _ => format!("`{line}` grants it"),
     }
 }
 
@@ -61,8 +66,11 @@ mod tests {
         ] {
             let (wants, _) = parse::toml(wants).unwrap();
             let all: Vec<&WantedGrant> = wants.grants.iter().map(|want| &want.what).collect();
-            assert_eq!(flags(&all), expected);
+            assert_eq!(flags(&all, None), expected);
+            let typed = Typed { command: "wharf run".into(), rest: "npx -y x".into() };
+            let line = expected.replacen('`', "`wharf run ", 1).replacen("` g", " npx -y x` g", 1);
+            assert_eq!(flags(&all, Some(&typed)), line);
         }
-        assert!(flags(&[]).starts_with("only a config"));
+        assert!(flags(&[], None).starts_with("only a config"));
     }
 }

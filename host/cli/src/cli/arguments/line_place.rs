@@ -1,0 +1,211 @@
+//! Where on a command line of wharf the line begins that starts a server without it. Everything from there on belongs to the server, so clap
+//! finds a `--` before it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tells folders from names of programs, and finds those among a server's arguments"
+)]
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use clap::Command;
+
+use crate::authoring::existing::{line, server::Server};
+use wharf_base::text;
+use wharf_config::config::{CommandLine, Typed};
+
+/// The commands that take such a line.
+const TAKE_LINES: [&str; 6] = ["run", "serve", "install", "call", "inspect", "dev"];
+
+/// The command line of this process.
+static OWN: OnceLock<(Vec<OsString>, Place)> = OnceLock::new();
+
+/// What is where on a command line of wharf.
+pub struct Place {
+    /// The number of words up to the command, with it.
+    command: usize,
+    /// Where the line begins, or the arguments of a server after `--`.
+    line: Option<usize>,
+}
+
+impl Place {
+    /// `all`: wharf and its commands. `words`: the program and its arguments.
+    pub fn of(all: &Command, words: &[OsString]) -> Self {
+        let mut command: Option<&Command> = None;
+        let mut place = Self { command: words.len().min(1), line: None };
+        let (mut positionals, mut at) = (0, 1);
+        while let Some(word) = words.get(at) {
+            let word = word.to_string_lossy();
+            at += 1;
+            if word == "--" {
+                place.line = command.is_some().then_some(at).filter(|at| *at < words.len());
+                return place;
+            }
+            if word.starts_with('-') && word.len() > 1 {
+                if command.is_some() && word.starts_with("--builtin") && place.is(words, "call") {
+                    return place;
+                }
+                at += usize::from(takes_next(&word, &[Some(all), command]));
+                continue;
+            }
+            let Some(known) = command else {
+                command = all.find_subcommand(&*word).filter(|_| TAKE_LINES.contains(&&*word));
+                place.command = at;
+                if command.is_none() {
+                    return place;
+                }
+                continue;
+            };
+            positionals += 1;
+            let is_folder = Path::new(&*word).is_dir();
+            // A folder may have the name of such a program; it is written with a slash then.
+            let begins = line::begins(&word) && !(is_folder && word.contains('/'));
+            match known.get_name() {
+                "install" if positionals == 1 => {}
+                _ if begins => {
+                    place.line = Some(at - 1);
+                    return place;
+                }
+                // What follows the one plugin of these is something else.
+                "call" | "inspect" | "dev" if !is_folder => return place,
+                _ => {}
+            }
+        }
+        place
+    }
+
+    fn is(&self, words: &[OsString], command: &str) -> bool {
+        words.get(self.command.saturating_sub(1)).is_some_and(|word| word == command)
+    }
+
+    /// Returns the command line of this process with the `--` that a person may leave out, and keeps what they typed.
+    pub fn own(all: &Command) -> Vec<OsString> {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let place = Self::of(all, &words);
+        let apart = place.apart(words.clone());
+        OWN.get_or_init(|| (words, place));
+        apart
+    }
+
+    /// Returns the words with the `--` that a person may leave out.
+    pub fn apart(&self, mut words: Vec<OsString>) -> Vec<OsString> {
+        let is_apart = |at: usize| at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| word == "--");
+        if let Some(at) = self.line.filter(|at| !is_apart(*at)) {
+            words.insert(at, "--".into());
+        }
+        words
+    }
+}
+
+/// Returns the command line of this process. `hidden`: how many words at its end are somebody's arguments, which a log does not show.
+pub fn typed(hidden: usize) -> Option<Typed> {
+    let (words, place) = OWN.get()?;
+    let mut shown: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    hide(&mut shown, hidden);
+    let (command, rest) = shown.split_at_checked(place.command).unwrap_or((&shown, &[]));
+    let line = |words: &[String]| text::shell(words.iter().map(String::as_str));
+    Some(Typed { command: line(command), rest: line(rest) })
+}
+
+fn hide(words: &mut Vec<String>, last: usize) {
+    if last > 0 {
+        words.truncate(words.len().saturating_sub(last));
+        words.push("…".to_owned());
+    }
+}
+
+/// Says which folders among the arguments of servers are not open to them, and what opens each. `hidden`: as for [`typed`].
+pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine, hidden: usize) {
+    let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
+    let open: Vec<PathBuf> = command_line.folders.iter().chain(&command_line.roots).filter_map(real).collect();
+    for word in servers.iter().flat_map(|server| &server.args) {
+        let named = word.split_once('=').filter(|_| word.starts_with('-')).map_or(word.as_str(), |(_, value)| value);
+        let Some(folder) = real(&named.into()).filter(|folder| folder.is_dir()) else { continue };
+        if open.iter().any(|open| folder.starts_with(open)) {
+            continue;
+        }
+        let absolute = std::path::absolute(named).unwrap_or(folder);
+        tracing::warn!(
+            target: "wharf_cli::authoring",
+            "{} is an argument of the server, which opens nothing; to open it for reading and writing (with --read-only, for reading): {}",
+            text::escaped(named),
+            text::escaped(&with_folder(&absolute, named, hidden))
+        );
+    }
+}
+
+/// Returns the command line of this process with one more folder, which stands before the server.
+fn with_folder(folder: &Path, as_typed: &str, hidden: usize) -> String {
+    let Some((words, place)) = OWN.get() else { return String::new() };
+    let at = place.line.unwrap_or(words.len());
+    let at = if at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| word == "--") { at - 1 } else { at };
+    let absolute = folder.to_string_lossy().into_owned();
+    let (before, after) = words.split_at_checked(at).unwrap_or((words, &[]));
+    let shown = |word: &OsString| word.to_string_lossy().into_owned();
+    let mut after: Vec<String> = after.iter().map(shown).collect();
+    hide(&mut after, hidden);
+    let after = after.into_iter().map(|word| if word == as_typed { absolute.clone() } else { word });
+    let all: Vec<String> = before.iter().map(shown).chain([absolute.clone()]).chain(after).collect();
+    text::shell(all.iter().map(String::as_str))
+}
+
+/// Whether the word after this option is its value.
+fn takes_next(word: &str, commands: &[Option<&Command>]) -> bool {
+    let (long, short) = (word.strip_prefix("--"), word.chars().nth(1));
+    if word.contains('=') || (long.is_none() && word.chars().count() > 2) {
+        return false;
+    }
+    let mut all = commands.iter().flatten().flat_map(|command| command.get_arguments());
+    all.any(|option| {
+        let is_this = match long {
+            Some(long) => option.get_long() == Some(long),
+            None => option.get_short().is_some() && option.get_short() == short,
+        };
+        is_this && option.get_action().takes_values()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::arguments::Arguments;
+
+    #[test]
+    fn what_follows_the_line_is_the_servers() {
+        for (text, expected) in [
+            ("wharf run npx -y a", Some("npx -y a")),
+            ("wharf run --allow env=X -c /x npx -y a --allow env=Y", Some("npx -y a --allow env=Y")),
+            ("wharf --log-format json run --prefix npx npx a", Some("npx a")),
+            ("wharf run --prefix=x --builtin time /tmp uvx a", Some("uvx a")),
+            ("wharf run server.py -- -v", Some("-v")),
+            ("wharf run -- npx a", Some("npx a")),
+            ("wharf run a.wasm", None),
+            ("wharf serve --listen 127.0.0.1:1 node x.js", Some("node x.js")),
+            ("wharf install npx uvx a", Some("uvx a")),
+            ("wharf install codex --name npx npx a", Some("npx a")),
+            ("wharf install codex -- run -c x", Some("run -c x")),
+            ("wharf call /tmp npx -y a tool x=1", Some("npx -y a tool x=1")),
+            ("wharf call a.wasm node", None),
+            ("wharf call --builtin files node", None),
+            ("wharf inspect --build uvx a", Some("uvx a")),
+            ("wharf build npx", None),
+            ("wharf", None),
+        ] {
+            let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            let place = Place::of(&Arguments::command(), &words);
+            let line = |words: &[OsString]| words.join(" ".as_ref()).into_string().unwrap();
+            assert_eq!(place.line.map(|at| line(&words[at..])).as_deref(), expected, "{text}");
+            let apart = line(&place.apart(words.clone()));
+            let marked = expected.map_or(text.to_owned(), |line| {
+                format!("{} -- {line}", text.strip_suffix(line).unwrap().trim_end().trim_end_matches(" --"))
+            });
+            assert_eq!(apart, marked);
+        }
+    }
+}
