@@ -161,7 +161,7 @@ def main() -> int:
     options = parser.parse_args()
     options.work, options.wharf = options.work.resolve(), options.wharf.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
-    environ = {**os.environ, "TZ": "UTC", "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+    environ = {**os.environ, "TZ": "UTC", "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONTZPATH": ""}
     made = options.work / "evaluate.wasm"
     if not (options.keep and made.is_file()):
         plugin(options, environ)

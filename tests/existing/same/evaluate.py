@@ -37,15 +37,21 @@ def named() -> None:
     import anyio.from_thread, anyio.to_process, anyio.to_thread, cryptography.fernet, pydantic_core  # noqa: E401, F401
 
 
+def run(before: list[ast.stmt], last: ast.stmt, scope: dict[str, Any]) -> Any:
+    """Evaluates, in a function of its own: an import is not one that handles that a module is missing."""
+    exec(compile(ast.Module(before, []), "<expression>", "exec"), scope)
+    if not isinstance(last, ast.Expr):
+        return exec(compile(ast.Module([last], []), "<expression>", "exec"), scope)
+    return eval(compile(ast.Expression(last.value), "<expression>", "eval"), scope)
+
+
 async def value_of(code: str) -> dict[str, str]:
     """Returns what the value of the last line looks like, or the error."""
     try:
         tree = ast.parse(code)
         *before, last = tree.body
         scope: dict[str, Any] = {"__name__": "expression", "parts": parts}
-        exec(compile(ast.Module(before, []), "<expression>", "exec"), scope)
-        assert isinstance(last, ast.Expr)
-        value = eval(compile(ast.Expression(last.value), "<expression>", "eval"), scope)
+        value = run(before, last, scope)
         if inspect.isawaitable(value):
             value = await value
         return {"value": re.sub(r" at 0x[0-9a-f]+", "", repr(value))}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata as metadata
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-FILES = ("METADATA", "entry_points.txt")
+FILES = ("METADATA", "entry_points.txt", "top_level.txt", "RECORD")
 
 
 def _plain(name: str) -> str:
@@ -31,25 +31,21 @@ kept: dict[str, dict[str, str]] = {}
 
 
 def keep(folders: Iterable[str]) -> None:
-    """Keeps what is known of the packages in these folders. Descriptions are left out, which are long."""
+    """Keeps what is known of the packages in these folders. Descriptions are left out, which are long, and the digests of files."""
     for one in metadata.distributions(path=list(folders)):
         files = {name: text for name in FILES if (text := one.read_text(name))}
         name = one.metadata["Name"]
         if name and "METADATA" in files:
+            if "RECORD" in files:
+                listed = (line.split(",")[0] for line in files["RECORD"].splitlines())
+                files["RECORD"] = "".join(f"{one},,\n" for one in listed if not one.endswith(".pyc"))
             files["METADATA"] = files["METADATA"].split("\n\n", 1)[0] + "\n"
             kept.setdefault(_plain(name), files)
 
 
-def install() -> None:
-    real = metadata.Distribution.from_name.__func__  # type: ignore[attr-defined]
-
-    def from_name(cls: type[metadata.Distribution], name: str) -> metadata.Distribution:
-        try:
-            return real(cls, name)  # type: ignore[no-any-return]
-        except metadata.PackageNotFoundError:
-            files = kept.get(_plain(name))
-            if files is None:
-                raise
-            return _Kept(files)
-
-    metadata.Distribution.from_name = classmethod(from_name)  # type: ignore[assignment]
+def found(context: Any = None) -> Iterator[metadata.Distribution]:
+    """The kept packages, for `importlib.metadata`."""
+    name = getattr(context, "name", None)
+    for known, files in kept.items():
+        if name is None or known == _plain(name):
+            yield _Kept(files)

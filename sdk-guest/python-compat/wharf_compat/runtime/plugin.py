@@ -77,6 +77,8 @@ class Served(Plugin):
                     "the memory has no room for them. What the server imports when it starts is there"
                 )
         _warm()
+        # Folders that exist only here.
+        sys.path_importer_cache.clear()
         # At its end, the build removes the arguments of this process from `sys.argv`, and componentize-py knows only the first.
         del sys.argv[1:]
 

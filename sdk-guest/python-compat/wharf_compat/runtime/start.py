@@ -185,4 +185,7 @@ def keep_code(target: Target, dependencies: list[str]) -> int:
             total += imports.keep([os.path.dirname(path)], own=True, only={os.path.basename(path)})
         elif os.path.isdir(path):
             total += imports.keep([path], skip=AWAY, own=True)
+    # What takes the place of modules is found by its name only when they are imported.
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    total += imports.keep([here], only={"wharf_compat"})
     return total + imports.keep(dependencies) + imports.keep_python()
