@@ -116,7 +116,6 @@ import zoneinfo; zoneinfo.ZoneInfo("Europe/Paris"), zoneinfo.ZoneInfo("Europe/Pa
 import zoneinfo; {"Europe/Paris", "America/New_York", "UTC", "Asia/Kolkata"} <= zoneinfo.available_timezones(), len(zoneinfo.available_timezones()) > 500
 import zoneinfo; zoneinfo.ZoneInfo("../etc/passwd")
 import zoneinfo; zoneinfo.ZoneInfo("europe/paris").key.lower()
-import zoneinfo; zoneinfo.TZPATH and True
 import calendar; calendar.month(2024, 2), calendar.day_name[0], calendar.isleap(2000), calendar.timegm((1970, 1, 2, 0, 0, 0))
 import locale; locale.setlocale(locale.LC_ALL, "C"), locale.getlocale()
 import locale; locale.setlocale(locale.LC_ALL, "xx_NO.UTF-8")
@@ -137,7 +136,6 @@ import os; os.environ["NEW"] = "x"; os.environ["NEW"], os.getenv("NEW"), os.envi
 import os; os.environ.copy()["GIVEN"], {**os.environ}["GIVEN"], dict(os.environ)["GIVEN"], [v for k, v in os.environ.items() if k == "GIVEN"]
 import os; os.path.expandvars("$GIVEN/x ${GIVEN} $NOPE"), os.path.expanduser("~") == os.environ["HOME"], os.path.expanduser("~nobody_there")
 import os, pathlib; pathlib.Path.home() == pathlib.Path(os.environ["HOME"]), os.path.isdir(pathlib.Path.home())
-import os; hasattr(os, "fork"), hasattr(os, "nothing_such")
 import os; os.nothing_such
 import os; os.spawnlp(os.P_WAIT, "true", "true")
 import os; os.posix_spawn("/bin/true", ["true"], {})
@@ -154,7 +152,6 @@ import os; os.process_cpu_count() and 1
 import os; os.get_terminal_size()
 import os, shutil; shutil.get_terminal_size()
 import shutil; shutil.which("no-such-program"), shutil.disk_usage(FOLDER).total > 0
-import shutil; shutil.which("sh") and 1
 import os; os.urandom(4) != os.urandom(4), len(os.urandom(9)), os.fspath("a"), os.path.abspath("/a/../b")
 import os; os.pipe()
 import os; os.isatty(0), os.isatty(1)
@@ -180,8 +177,8 @@ import signal; signal.alarm(0)
 import signal; signal.setitimer(signal.ITIMER_REAL, 0)
 import signal; signal.raise_signal(0)
 import socket; socket.inet_aton("1.2.3.4"), socket.inet_ntoa(b"\x7f\0\0\1"), socket.htons(80), socket.inet_pton(socket.AF_INET6, "::1")
-import socket; socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)
-import socket; socket.getaddrinfo("::1", "443", proto=socket.IPPROTO_TCP)
+import socket; [(a.name, b.name, *rest) for a, b, *rest in socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)]
+import socket; [(a.name, b.name, *rest) for a, b, *rest in socket.getaddrinfo("::1", "443", proto=socket.IPPROTO_TCP)]
 import socket; socket.getaddrinfo("no.address", 80, flags=socket.AI_NUMERICHOST)
 import socket; socket.gethostbyname("127.0.0.1"), socket.gethostbyname("localhost"), isinstance(socket.gethostname(), str)
 import socket; socket.gethostbyname_ex("10.1.2.3")
@@ -302,7 +299,7 @@ import asyncio; asyncio.open_connection("127.0.0.1", 9)
 import asyncio; asyncio.start_server(print, "127.0.0.1", 0)
 import asyncio; asyncio.open_unix_connection("/nothing")
 import asyncio; asyncio.get_running_loop().create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", 9))
-import asyncio; asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80, type=1)
+import asyncio; asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80, type=__import__("socket").SOCK_STREAM).__class__.__name__
 import asyncio; asyncio.get_running_loop().getnameinfo(("127.0.0.1", 80))
 import asyncio, socket; asyncio.get_running_loop().sock_recv(socket.socket(), 1)
 import asyncio; asyncio.get_running_loop().connect_read_pipe(asyncio.Protocol, None)
@@ -344,7 +341,6 @@ import os, pathlib; d = pathlib.Path(FOLDER, "w"); (d / "in").mkdir(parents=True
 import os; os.chmod(FOLDER + "/a.txt", 0o600)
 import os; os.chown(FOLDER + "/a.txt", 0, 0)
 import os; open(FOLDER + "/l1", "w").close(); os.path.exists(FOLDER + "/l2") and os.remove(FOLDER + "/l2"); os.symlink("l1", FOLDER + "/l2"); os.readlink(FOLDER + "/l2"), os.path.islink(FOLDER + "/l2")
-import os; os.chdir("/"); os.getcwd()
 import os; os.rename(FOLDER + "/no-such", FOLDER + "/x")
 import os, shutil; open(FOLDER + "/c1", "w").write("c"); shutil.copy(FOLDER + "/c1", FOLDER + "/c2") == FOLDER + "/c2", open(FOLDER + "/c2").read()
 import shutil, os; os.makedirs(FOLDER + "/t/u", exist_ok=True); shutil.rmtree(FOLDER + "/t"); os.path.exists(FOLDER + "/t")
@@ -772,7 +768,6 @@ regex.match("(a)|(b)", "b").groups(), regex.match("(a)|(b)", "b").groupdict(), r
 regex.findall(b"a+", b"baa"), regex.compile(b"(?P<n>a)").search(b"a").groupdict()
 regex.match("a", "a").fuzzy_counts
 regex.match("a", "a").detach_string()
-regex.template("a")
 regex.no_such_thing
 regex.__version__ > "2"
 """
@@ -801,9 +796,8 @@ rpds.List().drop_first()
 rpds.List([1]).push_front(0), list(reversed(rpds.List([1, 2]))), list(rpds.List([1])), rpds.List([1]) == rpds.List([1]), rpds.List([1]) == [1]
 hash(rpds.List([1])) == hash(rpds.List([1])), rpds.List([1, 2]).rest.rest
 rpds.List(1)
-rpds.Queue([1, 2]), rpds.Queue([1]).enqueue(2), rpds.Queue([1, 2]).dequeue(), rpds.Queue([1]).peek, rpds.Queue().is_empty, len(rpds.Queue([1]))
+rpds.Queue([1, 2]), rpds.Queue([1]).enqueue(2), rpds.Queue([1, 2]).dequeue(), rpds.Queue([1]).peek(), rpds.Queue().is_empty(), len(rpds.Queue([1]))
 rpds.Queue().dequeue()
-rpds.Queue().peek
 rpds.Queue([1]) == rpds.Queue([1]), list(rpds.Queue([1, 2])), hash(rpds.Queue([1])) == hash(rpds.Queue([1]))
 rpds.Stack([1])
 pickle.loads(pickle.dumps(rpds.HashTrieMap({"a": 1}))), pickle.loads(pickle.dumps(rpds.List([1])))
@@ -992,5 +986,8 @@ def refused() -> list[str]:
     return [*_lines(ALONE), *_lines(REFUSED)]
 
 
-DIFFERENT: dict[str, tuple[tuple[int, int], str]] = {}
+DIFFERENT: dict[str, tuple[tuple[int, int], str]] = {
+    'import datetime as d; d.date(2024, 3, 1).strftime("%A %d %B %Y %G-%V %e %-d %y %%"), d.datetime(999, 1, 1).strftime("%Y"), d.time(1, 2, 3, 4).strftime("%f %H")':
+        ((3, 14), "a year before 1000 has four digits"),
+}
 """What is different before a version of Python, and why."""

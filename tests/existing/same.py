@@ -27,7 +27,7 @@ from expressions import DIFFERENT, SEED, alone, expressions, refused
 
 HERE = Path(__file__).resolve().parent
 SERVER = HERE / "same/evaluate.py"
-SENTENCE = re.compile(r"inside of a plugin|in this plugin|a plugin (cannot|knows|has)")
+SENTENCE = re.compile(r"inside of a plugin|in this plugin|a plugin (cannot|knows|has)|waits for something that never comes")
 AT_ONCE = 25
 """How many expressions a call evaluates. A trap or a limit costs no others."""
 
@@ -38,6 +38,8 @@ SECONDS = 60
 
 class Web(BaseHTTPRequestHandler):
     """Answers what it was asked."""
+
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")

@@ -25,8 +25,7 @@ class BeartypeConf:
 def beartype(obj: Any = None, *, conf: BeartypeConf | None = None) -> Any:
     """Returns the function or class of a package as it is."""
     if conf is None or conf.options.get("strategy") is not BeartypeStrategy.O0:
-        code = getattr(obj, "__code__", None)
-        if watch.is_own(code.co_filename) if code is not None else watch.by_server():
+        if watch.by_server():
             raise RuntimeError("`beartype` cannot check arguments inside of a plugin: check them in the function, or by pydantic's `validate_call`")
     unchanged: Callable[[Any], Any] = lambda one: one  # noqa: E731
     return unchanged if obj is None else obj

@@ -24,6 +24,8 @@ JSONEncodeError = TypeError
 class Fragment:
     """JSON that is taken as it is."""
 
+    __module__ = "orjson"
+
     def __init__(self, contents: Any) -> None:
         self.contents = contents
 
@@ -39,7 +41,7 @@ def _whole(text: str) -> int | float:
     found = int(text) if len(text) < 25 else None
     if found is None or not -(1 << 63) <= found < 1 << 64:
         return _number(text)
-    return -0.0 if text == "-0" else found
+    return found
 
 
 def _constant(text: str) -> Any:
@@ -109,7 +111,7 @@ def number(value: float) -> str:
     if power == "-05":
         sign, digits = ("-", digits[1:]) if digits[0] == "-" else ("", digits)
         return f"{sign}0.0000{digits.replace('.', '')}"
-    return f"{digits}e{int(power)}"
+    return f"{digits}e{int(power):+d}"
 
 
 def _moment(value: datetime.datetime, option: int) -> str:
@@ -133,8 +135,6 @@ class _Writer:
         if type(key) is str:
             return key
         if not self.option & OPT_NON_STR_KEYS:
-            if isinstance(key, str) and not self.option & OPT_PASSTHROUGH_SUBCLASS:
-                return str.__str__(key)
             raise JSONEncodeError("Dict key must be str")
         if key is None or isinstance(key, bool):
             return {None: "null", True: "true", False: "false"}[key]

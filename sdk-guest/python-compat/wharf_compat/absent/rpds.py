@@ -163,9 +163,9 @@ class HashTrieSet:
 
 def _operator(how: str, makes: bool) -> Any:
     def operate(self: HashTrieSet, other: Any) -> Any:
-        if not isinstance(other, HashTrieSet):
+        if not isinstance(other, HashTrieSet) and (makes or not isinstance(other, (set, frozenset))):
             return NotImplemented
-        found = getattr(self._items, how)(other._items)
+        found = getattr(self._items, how)(other._items if isinstance(other, HashTrieSet) else other)
         return HashTrieSet(found) if makes else found
 
     return operate

@@ -6,6 +6,7 @@ the server's own modules and of its dependencies, and modules are made from it w
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib.abc
 import importlib.machinery
@@ -291,11 +292,18 @@ class _Patching(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _after:
             return None
-        functions = _after.pop(name)
-        spec = importlib.util.find_spec(name) if path is None else importlib.machinery.PathFinder.find_spec(name, path)
+        functions, spec = _after.pop(name), None
+        try:
+            # What comes from a folder while the plugin is built comes from what was kept in a call.
+            others = (one for one in sys.meta_path if one is not self)
+            spec = next((found for one in others if (found := one.find_spec(name, path, target)) is not None), None)
+        finally:
+            if spec is None or spec.loader is None:
+                _after[name] = functions
         if spec is None or spec.loader is None:
-            _after[name] = functions
             return None
+        # Others have the same loader.
+        spec.loader = copy.copy(spec.loader)
         inner = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:

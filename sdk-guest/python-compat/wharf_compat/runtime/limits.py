@@ -3,10 +3,13 @@ answer on a machine."""
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import codecs
 import functools
+import getpass
 import hashlib
+import inspect
 import io
 import locale
 import os
@@ -19,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..absent import digests, kdf
+from .loop import NO_THREADS
 
 WHY = {
     "os": "there are no other processes, users and terminals",
@@ -104,8 +108,9 @@ def _times() -> None:
         return real(format, *given)
 
     time.strftime = strftime
-    if not hasattr(time, "thread_time"):
-        time.thread_time, time.thread_time_ns = time.process_time, time.process_time_ns
+    if time.process_time() <= 0:
+        clock = _no(OSError, "the time of the processor is not known inside of a plugin: use `time.perf_counter`")
+        time.process_time = time.process_time_ns = time.thread_time = time.thread_time_ns = clock
 
 
 def _absent_encoding(name: str) -> Any:
@@ -194,6 +199,22 @@ def install(no_sockets: Callable[..., Any], no_processes: Callable[..., Any]) ->
     for module in (os, signal, socket, select, shutil, time, asyncio, asyncio.subprocess):
         _lacks(module)
     signal.raise_signal = _no(OSError, "there are no signals inside of a plugin")
+    user, find = getpass.getuser, inspect.findsource
+
+    def getuser() -> str:
+        try:
+            return user()
+        except OSError:
+            raise OSError("there are no users inside of a plugin, and none of their variables") from None
+
+    def findsource(of: Any) -> Any:
+        try:
+            return find(of)
+        except OSError as problem:
+            raise OSError(f"{problem}: its file is not inside of a plugin") from None
+
+    getpass.getuser, inspect.findsource = getuser, findsource
+    _thread.start_new_thread = _thread.start_new = _no(RuntimeError, NO_THREADS)
     sys.stdin = _NoInput()
     builtins.input = _no(OSError, NO_STDIN)
     _locale()

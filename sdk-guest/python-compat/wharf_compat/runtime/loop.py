@@ -192,9 +192,11 @@ def addresses(host: Any, port: Any, family: int = 0, type: int = 0, proto: int =
             raise socket.gaierror(f"`{name}` is not an address") from None
         address = ipaddress.ip_address(STAND_IN)
     number = {"http": 80, "https": 443}.get(port, 0) if isinstance(port, str) and not port.isdigit() else int(port or 0)
+    kinds = [(socket.SOCK_STREAM, 6), (socket.SOCK_DGRAM, 17)]
+    found = [one for one in kinds if type in (0, one[0]) and proto in (0, one[1])]
     if address.version == 6:
-        return [(socket.AF_INET6, type or socket.SOCK_STREAM, proto, "", (str(address), number, 0, 0))]
-    return [(socket.AF_INET, type or socket.SOCK_STREAM, proto, "", (str(address), number))]
+        return [(socket.AF_INET6, kind, by, "", (str(address), number, 0, 0)) for kind, by in found]
+    return [(socket.AF_INET, kind, by, "", (str(address), number)) for kind, by in found]
 
 
 class _Policy(events.AbstractEventLoopPolicy if hasattr(events, "AbstractEventLoopPolicy") else events._AbstractEventLoopPolicy):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import importlib
+import importlib.machinery
 import io
 import logging
 import os
@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tokenize
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from wharf_sdk import _call, directories
 
-from . import http, imports, limits, watch, zones
+from . import http, imports, limits, metadata, watch, zones
 from . import loop as loops
 from .wire import Wire
 
@@ -242,6 +243,7 @@ def _python() -> None:
             setattr(os, name, lambda: 1000)
 
 
+NOT_KEPT = "No such file inside of a plugin, which has the text files next to the server's code, and what packages read when it was built"
 MOST_BESIDE = 1 << 20
 """How many bytes of files next to the code are kept."""
 TEXT = (".cfg", ".css", ".csv", ".graphql", ".html", ".ini", ".j2", ".jinja", ".jinja2", ".json", ".md", ".prompt", ".py", ".rst", ".sql",
@@ -257,6 +259,14 @@ class Files:
         self.kept: dict[str, bytes] = {}
         self.roots: tuple[str, ...] = ()
         self.keeping = False
+
+    def keep_authorities(self, dependencies: Iterable[str]) -> None:
+        """Keeps the file of `certifi`, whose path servers give to what encrypts."""
+        for folder in dependencies:
+            path = os.path.join(folder, "certifi", "cacert.pem")
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    self.kept[os.path.normpath(path)] = file.read()
 
     def keep(self, own: Iterable[str], published: tuple[str, ...]) -> list[str]:
         """Keeps the text files next to the server's code, the nearest ones first. `published`: the folders of packages, which contain no
@@ -292,6 +302,8 @@ class Files:
                 return real(file, mode, *args, **kwargs)
             except OSError:
                 if not reads or os.path.normpath(path) not in self.kept:
+                    if reads and path.startswith(self.roots) and _call.host is not None:
+                        raise FileNotFoundError(44, NOT_KEPT, path) from None
                     raise
                 return self._again(path, mode, args, kwargs)
 
@@ -334,6 +346,23 @@ class Files:
         builtins.open = io.open = open_
         os.stat, os.listdir, os.scandir, os.lstat = stat, listdir, scandir, lstat  # type: ignore[assignment]
         os.access, os.open = access_, open_number
+        tokenize._builtin_open = open_  # type: ignore[attr-defined]
+        loaded, code = importlib.machinery.SourceFileLoader.get_data, io.open_code
+
+        def get_data(loader: Any, path: str) -> bytes:
+            try:
+                return loaded(loader, path)
+            except OSError:
+                with open_(path, "rb") as file:
+                    return file.read()  # type: ignore[no-any-return]
+
+        def open_code(path: str) -> Any:
+            try:
+                return code(path)
+            except OSError:
+                return open_(path, "rb")
+
+        importlib.machinery.SourceFileLoader.get_data, io.open_code = get_data, open_code  # type: ignore[method-assign]
         imports.kept.source = lambda path: self.kept.get(os.path.normpath(path), b"").decode("utf-8", "replace")
 
     def _status(self, path: Any) -> os.stat_result:
@@ -341,15 +370,22 @@ class Files:
         names = self._below(path)
         if not names:
             raise
-        size = len(self.kept[names[0]]) if names[0] == os.path.normpath(os.fspath(path)) else None
-        return os.stat_result((0o40555 if size is None else 0o100444, 0, 0, 1, 0, 0, size or 0, 0, 0, 0))
+        is_file = names[0] == os.path.normpath(os.fspath(path))
+        size = (len(self.kept[names[0]]) if names[0] in self.kept else metadata.places[names[0]]) if is_file else 0
+        times = {f"st_{name}time{unit}": 0 for name in "amc" for unit in ("", "_ns")}
+        return os.stat_result((0o100444 if is_file else 0o40555, 0, 0, 1, 0, 0, size, 0, 0, 0), times)
 
     def _below(self, path: Any) -> list[str]:
         """Returns the kept file of this path, or those in the folder of this path."""
         if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
             return []
         place = os.path.normpath(os.fspath(path))
-        return [place] if place in self.kept else [name for name in self.kept if name.startswith(place + "/")]
+        if place in self.kept or place in metadata.places:
+            return [place]
+        # Each of these folders ends with a slash.
+        if not f"{place}/".startswith(self.roots):
+            return []
+        return [name for name in (*self.kept, *metadata.places) if name.startswith(f"{place}/")]
 
     def _entries(self, path: Any) -> list[_Entry]:
         """Returns what is in a folder of kept files. Within `except`."""
