@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares the values of expressions in a plugin with those outside of wharf: one component, one run.
 
-    tests/existing/same.py --wharf target/debug/wharf --work DIR [--only TEXT] [--verbose]
+    tests/existing/same.py --wharf target/debug/wharf --work DIR [--only TEXT] [--record] [--verbose]
 
-A plugin may only differ by an error that says what it does not have, and only where expressions.py says that it is refused. Needs the packages
+A plugin may only differ by an error that says what it does not have, and only where refused.txt says that it is refused. Needs the packages
 of requirements.txt. The exit code is 1 if a value is wrong, if something else is refused, or if something that is named there is not refused.
 """
 
@@ -23,11 +23,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from expressions import DIFFERENT, SEED, alone, expressions, refused
+from expressions import DIFFERENT, REFUSED, SEED, alone, expressions, refused
 
 HERE = Path(__file__).resolve().parent
 SERVER = HERE / "same/evaluate.py"
-SENTENCE = re.compile(r"inside of a plugin|in this plugin|a plugin (cannot|knows|has)|waits for something that never comes")
+SENTENCE = re.compile(r"inside of a plugin|in this plugin|a plugin (cannot|knows|has)|waits for something that never comes|module is not available|\(missing\)")
 AT_ONCE = 25
 """How many expressions a call evaluates. A trap or a limit costs no others."""
 
@@ -159,6 +159,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--only", default="", metavar="TEXT", help="only expressions that contain this")
     parser.add_argument("--keep", action="store_true", help="takes the component that was built before")
+    parser.add_argument("--record", action="store_true", help="writes refused.txt; argue a new refusal in the commit")
     parser.add_argument("--verbose", action="store_true", help="prints what is refused")
     options = parser.parse_args()
     options.work, options.wharf = options.work.resolve(), options.wharf.resolve()
@@ -207,6 +208,8 @@ def main() -> int:
     if options.verbose:
         for code, says in declined:
             print(f"refused: {code}\n  {says}")
+    if options.record:
+        REFUSED.write_text("".join(f"{json.dumps(code)}\n" for code, _ in declined), encoding="utf-8")
     known = refused()
     new = [f"{code}\n  is refused, and was not: {says}" for code, says in declined if code not in known]
     gone = [f"{code}\n  is no longer refused: take it from the list" for code in known if code in codes and code not in dict(declined)]

@@ -44,10 +44,10 @@ def scrypt(password: Any, *, salt: Any, n: int, r: int, p: int, maxmem: int = 0,
         raise ValueError("n must be a power of 2.")
     if r < 1 or p < 1 or dklen < 1:
         raise ValueError("r, p and dklen must be greater than 0.")
-    if 128 * r * (n + p + 2) > (maxmem or 32 << 20):
-        raise ValueError("Invalid parameter combination for n, r, p, maxmem.")
     if n * r * p > MOST_SCRYPT:
         raise ValueError(f"scrypt with n={n}, r={r} and p={p} takes too long inside of a plugin")
+    if 128 * r * (n + p + 2) > (maxmem or 32 << 20):
+        raise ValueError("Invalid parameter combination for n, r, p, maxmem.")
     words = 32 * r
     blocks = pbkdf2_hmac("sha256", password, salt, 1, p * 128 * r)
     mixed = b""

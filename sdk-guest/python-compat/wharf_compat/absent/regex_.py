@@ -65,7 +65,7 @@ def _translated(pattern: str) -> str:
         category = NAMES.get(name.strip().lower(), name.strip())
         ranges = _ranges(category, (one[1] == "P") != bool(one[2]))
         if len(category) > 2 or not ranges:
-            raise NotImplementedError(f"`{one[0]}` is not a general category of Unicode, and a plugin knows no other properties")
+            raise error(f"`{one[0]}` is not a general category of Unicode, and a plugin knows no other properties", pattern)
         parts.append(ranges if depth else f"[{ranges}]")
     return "".join(parts) + pattern[at:]
 

@@ -325,7 +325,13 @@ def dumps(value: Any, indent: int | None, ensure_ascii: bool, config: Mapping[st
         text = json.dumps(value, allow_nan=constants, **options)
     except ValueError:
         text = json.dumps(_without_nan(value), **options)
+    if POWER.search(text):
+        text = NUMBERS.sub(lambda one: told_digits(float(one[0])) if one[1] else one[0], text)
     return text.encode("utf-8", "surrogatepass")
+
+
+POWER, NUMBERS = re.compile(r"\de[+-]\d"), re.compile(r'"(?:[^"\\]|\\.)*"|(-?\d+(?:\.\d+)?e[+-]\d+)')
+"""What may be a number with a power of ten, and those that are, next to texts."""
 
 
 def _without_nan(value: Any) -> Any:

@@ -273,7 +273,7 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return marshal.loads(zlib.decompress(packed))
 
 
-kept = _Kept()
+kept, missing = _Kept(), _Missing()
 WHOLE = {
     "annotated_types", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
     "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
@@ -326,7 +326,7 @@ def after(name: str, function: Callable[[Any], None]) -> None:
 def install() -> None:
     if not any(isinstance(one, _Replaced) for one in sys.meta_path):
         sys.meta_path[:0] = [_Replaced(), _Patching()]
-        sys.meta_path += [kept, _Missing()]
+        sys.meta_path += [kept, missing]
         sys.path_hooks.append(_Folder)
         for name, by in REPLACED.items():
             # What Python itself imported already is replaced too, where it exists only on the machine that builds.

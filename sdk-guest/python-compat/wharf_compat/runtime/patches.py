@@ -243,6 +243,8 @@ def _python() -> None:
             setattr(os, name, lambda: 1000)
 
 
+AWAY = (".py", ".pyc", ".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/RECORD")
+"""What is kept in another way."""
 NOT_KEPT = "No such file inside of a plugin, which has the text files next to the server's code, and what packages read when it was built"
 MOST_BESIDE = 1 << 20
 """How many bytes of files next to the code are kept."""
@@ -295,7 +297,7 @@ class Files:
         def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
             reads = isinstance(path, str) and not set(mode) & set("wax+")
-            if reads and self.keeping and path.startswith(self.roots) and not path.endswith((".py", ".pyc")) and os.path.isfile(path):
+            if reads and self.keeping and path.startswith(self.roots) and not path.endswith(AWAY) and os.path.isfile(path):
                 with real(path, "rb") as found:
                     self.kept[os.path.normpath(path)] = found.read()
             try:
@@ -383,9 +385,8 @@ class Files:
         if place in self.kept or place in metadata.places:
             return [place]
         # Each of these folders ends with a slash.
-        if not f"{place}/".startswith(self.roots):
-            return []
-        return [name for name in (*self.kept, *metadata.places) if name.startswith(f"{place}/")]
+        more = metadata.places if f"{place}/".startswith(self.roots) else ()
+        return [name for name in (*self.kept, *more) if name.startswith(f"{place}/")]
 
     def _entries(self, path: Any) -> list[_Entry]:
         """Returns what is in a folder of kept files. Within `except`."""
