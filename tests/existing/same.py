@@ -212,7 +212,7 @@ def main() -> int:
         REFUSED.write_text("".join(f"{json.dumps(code)}\n" for code, _ in declined), encoding="utf-8")
     known = refused()
     new = [f"{code}\n  is refused, and was not: {says}" for code, says in declined if code not in known]
-    gone = [f"{code}\n  is no longer refused: take it from the list" for code in known if code in codes and code not in dict(declined)]
+    gone = [f"{code}\n  is not refused any more: take it from the list" for code in known if code in codes and code not in dict(declined)]
     print("\n".join([*new, *gone]))
     took = time.monotonic() - began
     print(f"{len(codes)} expressions of Python (seed {SEED}): {len(wrong)} wrong, {len(declined)} refused in a sentence, in {took:.0f} s")

@@ -39,7 +39,7 @@ def sizeof(of: Any) -> int:
 
 
 def find_library(name: str) -> None:
-    """Finds no library: there is none inside of a plugin."""
+    """Finds no library: a plugin has no libraries of the machine."""
 
 
 def __getattr__(name: str) -> Any:
