@@ -125,7 +125,6 @@ import locale; locale.currency(5)
 import locale; locale.getpreferredencoding(), locale.strcoll("a", "B") > 0, locale.strxfrm("b") > locale.strxfrm("a"), locale.atof("1.5")
 import locale; locale.setlocale(locale.LC_TIME, "de_DE.UTF-8")
 import locale; locale.nl_langinfo(locale.RADIXCHAR), locale.nl_langinfo(locale.DAY_1), locale.nl_langinfo(locale.CODESET)
-import locale; locale.getdefaultlocale()
 import sys; sys.getdefaultencoding(), sys.getfilesystemencoding(), sys.byteorder, sys.implementation.name, sys.float_info.max, sys.maxunicode
 import sys; sys.getrecursionlimit() >= 500, isinstance(sys.argv, list), sys.flags.optimize, sys.stdout.encoding
 exec("def f(n): return f(n + 1)"); f(0)
@@ -676,7 +675,7 @@ import urllib.request as u; u.urlopen(BASE + "/redirect").geturl().rpartition("/
 import urllib.request as u; u.urlopen(BASE + "/loop")
 import urllib.request as u; u.urlopen(BASE + "/echo").getheader("content-type"), u.urlopen(BASE + "/echo").getheaders()[-1][0].lower(), u.urlopen(BASE + "/echo").version
 import urllib.request as u, http.cookiejar as j; c = j.CookieJar(); u.build_opener(u.HTTPCookieProcessor(c)).open(BASE + "/cookies"); sorted((one.name, one.value) for one in c)
-import urllib.request as u; r = u.urlopen(BASE + "/lines"); [line for line in r], r.isclosed() if hasattr(r, "isclosed") else True
+import urllib.request as u; r = u.urlopen(BASE + "/lines"); [line for line in r]
 import urllib.request as u; u.urlopen(BASE + "/gzip").read()[:2], u.urlopen(BASE + "/gzip").headers["content-encoding"]
 import urllib.request as u; u.urlopen("http://127.0.0.1:9/")
 import urllib.request as u; u.urlopen("file:///no/such/file")
@@ -989,5 +988,6 @@ def refused() -> list[str]:
 DIFFERENT: dict[str, tuple[tuple[int, int], str]] = {
     'import datetime as d; d.date(2024, 3, 1).strftime("%A %d %B %Y %G-%V %e %-d %y %%"), d.datetime(999, 1, 1).strftime("%Y"), d.time(1, 2, 3, 4).strftime("%f %H")':
         ((3, 14), "a year before 1000 has four digits"),
+    "import os; os.process_cpu_count() and 1": ((3, 13), "the function is new"),
 }
 """What is different before a version of Python, and why."""

@@ -14,6 +14,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -173,7 +174,8 @@ def main() -> int:
     base = f"http://127.0.0.1:{web.server_port}"
     given, theirs = (options.work / name for name in ("folder", "native"))
     for folder in (given, theirs):
-        folder.mkdir(exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
     config = options.work / "evaluate.toml"
     config.write_text(
         f"[plugins.p]\npath = {json.dumps(str(made))}\nprefix = \"\"\n[plugins.p.limits]\ntimeout_ms = 20000\n[plugins.p.grants]\n"
