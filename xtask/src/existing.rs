@@ -67,7 +67,7 @@ impl Corpus<'_> {
         run(&mut command).context("an expression has another value in a plugin")
     }
 
-    /// Tests the layer for servers in Python, and compares servers of PyPI.
+    /// Tests the layer for servers in Python, and compares servers of PyPI, and the values of expressions.
     fn python<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
         let layer = self.root.join("sdk-guest/python-compat");
         run_in(&layer, Command::new(&self.python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
@@ -75,7 +75,11 @@ impl Corpus<'_> {
         let mut command = Command::new(&self.python);
         command.arg(self.folder.join("python.py")).arg("--wharf").arg(&self.wharf);
         command.arg("--work").arg(self.root.join("target/existing/python"));
-        run(command.args(names)).context("a server of PyPI differs")
+        run(command.args(names)).context("a server of PyPI differs")?;
+        let mut command = Command::new(&self.python);
+        command.arg(self.folder.join("same.py")).arg("--wharf").arg(&self.wharf);
+        command.arg("--work").arg(self.root.join("target/existing/same"));
+        run(&mut command).context("an expression of Python has another value in a plugin")
     }
 }
 

@@ -84,19 +84,19 @@ class Kept(unittest.TestCase):
             start.keep_code(Target("server", own=[f"{self.folder}/"]), [f"{self.folder}/deps/"])
         self.assertEqual(sorted(imports.kept.code), ["named", "named.part", "server", "small"])
         self.assertEqual(imports.kept.left, {"large"})
-        sys.meta_path.append(imports.kept)
-        self.addCleanup(sys.meta_path.remove, imports.kept)
+        for finder in (imports.kept, imports.missing):
+            sys.meta_path.append(finder)
+            self.addCleanup(sys.meta_path.remove, finder)
         self.assertIsNone(importlib.util.find_spec("large"))
         with self.assertRaisesRegex(ModuleNotFoundError, "`large` is not in this plugin: there was no room"):
             import large  # type: ignore[import-not-found]  # noqa: F401
 
     def test_a_server_finds_the_versions_of_its_packages(self) -> None:
         self.write("deps/some_server-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: some-server\nVersion: 1.2\n\nLong text.\n")
-        real = importlib.metadata.Distribution.__dict__["from_name"]
-        self.addCleanup(setattr, importlib.metadata.Distribution, "from_name", real)
         self.addCleanup(metadata.kept.clear)
         metadata.keep([f"{self.folder}/deps"])
-        metadata.install()
+        sys.meta_path.append(imports.kept)
+        self.addCleanup(sys.meta_path.remove, imports.kept)
         self.assertEqual(importlib.metadata.version("Some.Server"), "1.2")
         self.assertNotIn("Long", metadata.kept["some-server"]["METADATA"])
         with self.assertRaises(importlib.metadata.PackageNotFoundError):

@@ -34,8 +34,8 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 def _refuse_sockets() -> None:
     """Makes sockets an error with a sentence. Without this, looking up a host ends the instance."""
     socket: Any = sys.modules.get("socket")
-    if socket is None or socket.getaddrinfo.__name__ == "refused":
-        # It is not imported, or a layer over this package has refused it in its own words.
+    if socket is None or socket.getaddrinfo.__module__ not in ("socket", "_socket"):
+        # It is not imported, or a layer over this package has its own words.
         return
 
     def refused(*_: Any, **__: Any) -> Any:

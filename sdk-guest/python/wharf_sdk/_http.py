@@ -27,6 +27,8 @@ class Headers(dict[str, str]):
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         super().__init__()
+        self.pairs = [(name.lower(), value) for name, value in pairs]
+        """All of them, also those that repeat."""
         for name, value in pairs:
             name = name.lower()
             super().__setitem__(name, f"{self[name]}, {value}" if name in self else value)

@@ -114,6 +114,8 @@ impl LoadedPlugin {
         let client = client.filter(|_| self.0.served != ServedAs::Command);
         let stay = client.as_ref().filter(|client| client.in_one);
         let stay = stay.map(|client| self.0.stays.lock().of(&self.0.spec.id, client));
+        // On the heap, so that the future stays small while it waits.
+        let begin = Box::new((operation, scope, state, client, (party, memory)));
         // Calls that use the same instance wait for one another before their own time begins: one that runs out of time ends what is kept.
         let turn = match &stay {
             Some(stay) => Box::pin(stay.turn(timeout)).await.map(Some),
@@ -125,11 +127,10 @@ impl LoadedPlugin {
                 let run = {
                     let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
                     let deadline = Instant::now() + timeout;
-                    let keeper = client.map(|client| Box::new(Keeper { client, stay, _turn: turn, deadline }));
-                    let begin = Box::new((operation, scope, state, keeper, (party, memory)));
                     // The future owns everything it needs, so that it can move to another thread while it runs.
                     boxed(|| async move {
-                        let (operation, scope, state, keeper, (party, memory)) = *begin;
+                        let (operation, scope, state, client, (party, memory)) = *begin;
+                        let keeper = client.map(|client| Box::new(Keeper { client, stay, _turn: turn, deadline }));
                         let mut result = plugin.run(operation, scope, state, keeper, (party, memory.clone())).await;
                         if let Some(network) = network.filter(|network| network.hides()) {
                             mask::<O>(&mut result, &*network, &pace).await;

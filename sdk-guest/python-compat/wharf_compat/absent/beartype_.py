@@ -1,10 +1,12 @@
-"""`beartype` without its checks: 400 modules that a plugin would carry, for type hints that hold anyway."""
+"""`beartype` without its checks, for packages whose type hints hold anyway: it has 400 modules. The server's own code that relies on them is told."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
 from typing import Any
+
+from ..runtime.watch import watch
 
 
 class BeartypeStrategy(enum.Enum):
@@ -21,7 +23,10 @@ class BeartypeConf:
 
 
 def beartype(obj: Any = None, *, conf: BeartypeConf | None = None) -> Any:
-    """Returns the function or class as it is."""
+    """Returns the function or class of a package as it is."""
+    if conf is None or conf.options.get("strategy") is not BeartypeStrategy.O0:
+        if watch.by_server():
+            raise RuntimeError("`beartype` cannot check arguments inside of a plugin: check them in the function, or by pydantic's `validate_call`")
     unchanged: Callable[[Any], Any] = lambda one: one  # noqa: E731
     return unchanged if obj is None else obj
 

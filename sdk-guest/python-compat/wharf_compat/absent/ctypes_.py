@@ -33,11 +33,19 @@ for _name, _size in SIZES.items():
 
 
 def sizeof(of: Any) -> int:
+    if not of.size:
+        raise OSError(f"the size of `{of.__name__}` is not known inside of a plugin, which has no libraries of the machine")
     return int(of.size)
 
 
 def find_library(name: str) -> None:
-    """Finds no library."""
+    """Finds no library: a plugin has no libraries of the machine."""
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(f"`ctypes.{name}` cannot be used inside of a plugin, which has no libraries of the machine")
 
 
 def _refused(*args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,7 @@
 """Modules of which every name can be imported, and none can be used: what only a listening server needs, and what is compiled.
 
 Objects of their classes can be made while a server starts, because servers make some that they never use; using one is an error. In a
-call, so is making one of a compiled package.
+call, so is making one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,23 @@ class _Unusable:
             return _Unusable(module, f"{of}.{name}")
         raise RuntimeError(_why(module, of))
 
+    def _refused(self, *args: Any) -> Any:
+        """Nothing is known of it: neither its text nor whether it equals another one. While a server starts, it may be looked at."""
+        if calling:
+            raise RuntimeError(_why(*self._of))
+        return NotImplemented
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mod__ = __await__ = __bytes__ = __int__ = __float__ = _refused
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        self._refused()
+        return True
+
+    def __str__(self) -> str:
+        self._refused()
+        return object.__repr__(self)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # As a decorator, it leaves the function as it is.
         if len(args) == 1 and callable(args[0]) and not kwargs:
@@ -72,7 +89,9 @@ class _Hollow(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__dict__.get("_hollow"):
-            if calling and cls.__module__ in packages:
+            if cls.__module__ in TERMINAL:
+                raise OSError(25, f"`{cls.__module__}.{cls.__name__}` cannot be used inside of a plugin: it has no terminals and file locks")
+            if calling:
                 raise RuntimeError(_why(cls.__module__, cls.__name__))
             return _Unusable(cls.__module__, cls.__name__)
         return super().__call__(*args, **kwargs)
@@ -121,13 +140,17 @@ class _Module(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name.isupper() and self.__name__ in ("fcntl", "termios", "tty"):
+        if name.isupper() and self.__name__ in TERMINAL:
             return 0
         if name[:1].islower() and f"{self.__name__}.{name}" in sys.modules:
             return sys.modules[f"{self.__name__}.{name}"]
-        made = _exception(self.__name__, name) if name.endswith(("Error", "Exception")) else _made(self.__name__, name)
+        made = _exception(self.__name__, name) if (name == "error" or name.endswith(("Error", "Exception"))) else _made(self.__name__, name)
         setattr(self, name, made)
         return made
+
+
+TERMINAL = ("fcntl", "termios", "tty")
+"""What is only for files and terminals of a machine."""
 
 
 def _exception(module: str, name: str) -> Any:

@@ -12,6 +12,8 @@ MOST_SCRYPT = 1 << 15
 
 
 def pbkdf2_hmac(hash_name: str, password: Any, salt: Any, iterations: int, dklen: int | None = None) -> bytes:
+    if isinstance(password, str) or isinstance(salt, str):
+        raise TypeError("a bytes-like object is required, not 'str'")
     if iterations < 1:
         raise ValueError("iteration value must be greater than 0.")
     keyed, size = hmac.new(bytes(password), digestmod=hash_name), hashlib.new(hash_name).digest_size
@@ -36,10 +38,16 @@ def pbkdf2_hmac(hash_name: str, password: Any, salt: Any, iterations: int, dklen
 
 
 def scrypt(password: Any, *, salt: Any, n: int, r: int, p: int, maxmem: int = 0, dklen: int = 64) -> bytes:
+    if isinstance(password, str) or isinstance(salt, str):
+        raise TypeError("a bytes-like object is required, not 'str'")
     if n < 2 or n & (n - 1):
         raise ValueError("n must be a power of 2.")
+    if r < 1 or p < 1 or dklen < 1:
+        raise ValueError("r, p and dklen must be greater than 0.")
     if n * r * p > MOST_SCRYPT:
         raise ValueError(f"scrypt with n={n}, r={r} and p={p} takes too long inside of a plugin")
+    if 128 * r * (n + p + 2) > (maxmem or 32 << 20):
+        raise ValueError("Invalid parameter combination for n, r, p, maxmem.")
     words = 32 * r
     blocks = pbkdf2_hmac("sha256", password, salt, 1, p * 128 * r)
     mixed = b""

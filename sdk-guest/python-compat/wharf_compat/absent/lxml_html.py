@@ -5,6 +5,7 @@ Elements can be read and searched; changing and writing them needs lxml itself.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -14,15 +15,36 @@ import html5lib
 import lxml.etree
 
 
+WHY = "lxml is compiled, and what takes its place only reads and searches pages"
+
+
 class HtmlElement:
     """An element of a page."""
 
     def __init__(self, element: Any, page: Any) -> None:
         self._element, self._page = element, page
-        self.tag, self.text, self.tail, self.attrib = element.tag, element.text, element.tail, dict(element.attrib)
+        self.tag, self.text, self.tail = element.tag, element.text, element.tail
+        self.attrib = types.MappingProxyType(element.attrib)
+        self._read = True
 
     def get(self, name: str, default: str | None = None) -> str | None:
         return self.attrib.get(name, default)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_read" in self.__dict__:
+            raise AttributeError(f"`{name}` of an element cannot be changed inside of a plugin: {WHY}")
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"`HtmlElement.{name}` does not exist inside of a plugin: {WHY}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HtmlElement) and self._element is other._element
+
+    def __hash__(self) -> int:
+        return id(self._element)
 
     def keys(self) -> list[str]:
         return list(self.attrib)
@@ -91,3 +113,9 @@ def fromstring(html: str | bytes, base_url: str | None = None, parser: Any = Non
         return HtmlElement(body[0], page)
     body.tag = "div"
     return HtmlElement(body, page)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(f"`lxml.html.{name}` does not exist inside of a plugin: {WHY}")

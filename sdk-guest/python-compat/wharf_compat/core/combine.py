@@ -204,7 +204,7 @@ def tagged_union(schema: Any, builder: Builder) -> Check:
     def check(value: Any, state: State) -> Any:
         if paths is not None and not isinstance(value, dict) and (not attributes or isinstance(value, (str, int, float, list))):
             if value is None or not hasattr(value, "__getitem__") or isinstance(value, (str, list)):
-                raise fail("model_attributes_type", value)
+                raise fail("dict_type" if state.mode == "json" else "model_attributes_type", value)
         tag = tag_of(value)
         if tag is PydanticUndefined or (tag is None and paths is None):
             raise Invalid([custom(value)] if custom else [Line("union_tag_not_found", None, value, {"discriminator": name})])
@@ -437,6 +437,8 @@ def is_subclass(schema: Any, builder: Builder) -> Check:
     told = schema.get("cls_repr") or of.__qualname__
 
     def check(value: Any, state: State) -> Any:
+        if state.mode == "json":
+            raise fail("needs_python_object", value, method_name="issubclass")
         if not isinstance(value, type) or not issubclass(value, of):
             raise fail("is_subclass_of", value, **{"class": told})
         return value

@@ -23,7 +23,8 @@ def _iterable(value: Any, own: type, strict: bool, state: State, kind: str) -> I
         if isinstance(value, LOOSE) or (isinstance(value, Iterator) and not isinstance(value, (str, bytes))):
             state.floor(LAX)
             return value
-        if hasattr(type(value), "__iter__") and not isinstance(value, (str, bytes, bytearray, dict, Mapping)):
+        # The members of an enum have what their class iterates.
+        if any("__iter__" in one.__dict__ for one in type(value).__mro__) and not isinstance(value, (str, bytes, bytearray, dict, Mapping)):
             if hasattr(type(value), "__getitem__") or hasattr(type(value), "__next__"):
                 state.floor(LAX)
                 return value

@@ -117,6 +117,17 @@ def told_float(value: float, config: Mapping[str, Any]) -> Any:
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
+def told_digits(value: float) -> str:
+    """Returns the digits of a number as Rust's library for JSON writes them."""
+    text = float.__repr__(value)
+    if "e" not in text:
+        return text
+    digits, _, power = text.partition("e")
+    if power == "-05":
+        return f"{'-' if value < 0 else ''}0.0000{digits.lstrip('-').replace('.', '')}"
+    return f"{digits}e{int(power)}"
+
+
 def key_of(value: Any, state: Ser) -> str:
     """Serializes the key of a dict as JSON needs it."""
     if isinstance(value, enum.Enum):
@@ -128,7 +139,7 @@ def key_of(value: Any, state: Ser) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return ("NaN" if value != value else "Infinity" if value > 0 else "-Infinity") if not math.isfinite(value) else repr(value)
+        return ("NaN" if value != value else "Infinity" if value > 0 else "-Infinity") if not math.isfinite(value) else told_digits(value)
     if isinstance(value, tuple):
         return ",".join(key_of(one, state) for one in value)
     if dataclasses.is_dataclass(value) or isinstance(value, (list, dict, set)):
@@ -314,7 +325,13 @@ def dumps(value: Any, indent: int | None, ensure_ascii: bool, config: Mapping[st
         text = json.dumps(value, allow_nan=constants, **options)
     except ValueError:
         text = json.dumps(_without_nan(value), **options)
+    if POWER.search(text):
+        text = NUMBERS.sub(lambda one: told_digits(float(one[0])) if one[1] else one[0], text)
     return text.encode("utf-8", "surrogatepass")
+
+
+POWER, NUMBERS = re.compile(r"\de[+-]\d"), re.compile(r'"(?:[^"\\]|\\.)*"|(-?\d+(?:\.\d+)?e[+-]\d+)')
+"""What may be a number with a power of ten, and those that are, next to texts."""
 
 
 def _without_nan(value: Any) -> Any:

@@ -125,3 +125,13 @@ def _partial(text: str, strings: bool, problem: json.JSONDecodeError) -> Any:
         except json.JSONDecodeError:
             continue
     raise Unreadable(_told(problem))
+
+
+def parsed(
+    data: str | bytes | bytearray, *, allow_inf_nan: bool = True, cache_strings: Any = True, allow_partial: Any = False,
+) -> Any:  # fmt: skip
+    """`from_json` for those who know no other error than its own."""
+    try:
+        return from_json(data, allow_inf_nan=allow_inf_nan, cache_strings=cache_strings, allow_partial=allow_partial)
+    except Unreadable as problem:
+        raise ValueError(str(problem)) from None

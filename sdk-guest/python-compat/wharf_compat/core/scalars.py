@@ -60,7 +60,8 @@ def bool_(schema: Any, builder: Builder) -> Check:
                     return True
                 if value == 0:
                     return False
-                raise fail("bool_parsing" if value == value and value == int(value) else "bool_type", value)
+                whole = abs(value) < 1 << 63 and value == int(value)
+                raise fail("bool_parsing" if whole else "bool_type", value)
         raise fail("bool_type", value)
 
     return check
@@ -107,6 +108,8 @@ def int_(schema: Any, builder: Builder) -> Check:
                 raise fail("finite_number", value)
             if value % 1:
                 raise fail("int_from_float", value)
+            if isinstance(value, float) and abs(value) >= 1 << 63:
+                raise fail("int_parsing_size", value)
             return int(value)
         if isinstance(value, enum.Enum):
             return convert(value.value, state)
@@ -215,7 +218,7 @@ def complex_(schema: Any, builder: Builder) -> Check:
             try:
                 return complex(value.strip())
             except ValueError:
-                raise fail("complex_str_parsing", value) from None
+                raise fail("complex_type" if state.mode == "python" else "complex_str_parsing", value) from None
         if not is_strict(strict, state) and isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool):
             state.floor(LAX)
             return complex(value)
@@ -370,6 +373,8 @@ def literal(schema: Any, builder: Builder) -> Check:
             if type(one) not in (int, bool, str) or isinstance(value, enum.Enum) or type(value) not in (int, bool, str, float):
                 if one == value and isinstance(one, bool) == isinstance(value, bool):
                     return one
+        if type(value) is int and abs(value) >= 1 << 63 and any(type(one) is int for one in expected):
+            raise fail("int_parsing_size", value)
         raise fail("literal_error", value, expected=told)
 
     return named(check, f"literal[{','.join(repr(one) for one in expected)}]")

@@ -134,6 +134,11 @@ def _number(value: Any) -> float | None:
     return None
 
 
+def _is_large(value: Any, state: State) -> bool:
+    """Whether it is an integer that JSON's parser keeps apart from the others."""
+    return state.mode == "json" and type(value) is int and abs(value) >= 1 << 63
+
+
 def _bounded(schema: Any, kind: str) -> Callable[[Any, Any], Any]:
     """Returns a function that checks bounds, and whether the moment is in the past or the future."""
     limits = [
@@ -207,7 +212,7 @@ def date(schema: Any, builder: Builder) -> Check:
         moment: Any = value if isinstance(value, dt.datetime) else None
         if moment is None:
             number = _number(value)
-            if text is None and number is None:
+            if text is None and number is None or _is_large(value, state):
                 raise fail("date_type", value)
             try:
                 if text is not None and DATE.fullmatch(text):
@@ -232,6 +237,8 @@ def datetime_(schema: Any, builder: Builder) -> Check:
             return value
         text, number = _text(value), _number(value)
         if is_strict(strict, state) and (text is None or state.mode == "python" or number is not None):
+            raise fail("datetime_type", value)
+        if _is_large(value, state):
             raise fail("datetime_type", value)
         state.floor(LAX)
         try:
@@ -263,7 +270,7 @@ def time(schema: Any, builder: Builder) -> Check:
             raise fail("time_type", value)
         state.floor(LAX)
         try:
-            if number is not None and (text is None or ":" not in text):
+            if number is not None and text is None:
                 if not 0 <= number < 86400:
                     raise Malformed("numeric times may not exceed 86,399 seconds" if number > 0 else "time in seconds should be positive")
                 whole = int(number)
@@ -290,7 +297,9 @@ def timedelta(schema: Any, builder: Builder) -> Check:
             raise fail("time_delta_type", value)
         state.floor(LAX)
         try:
-            if number is not None:
+            if number is not None and text is None:
+                if _is_large(value, state):
+                    raise fail("time_delta_type", value)
                 return dt.timedelta(seconds=number)
             if text is not None:
                 return parse_duration(text)

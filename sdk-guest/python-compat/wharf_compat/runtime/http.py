@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.message
 import gzip
 import io
 import sys
+import types
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,10 +17,12 @@ from wharf_sdk import _call, _http
 from wharf_sdk._http import FetchError
 
 from . import imports
-from .loop import Serving
+from .loop import NO_SOCKETS, Serving
 
 OWN = ("host", "connection", "content-length", "transfer-encoding", "keep-alive", "te", "upgrade", "proxy-authorization", "trailer")
 """Headers that wharf sets itself."""
+NO_CERTIFICATE = "a certificate of the client cannot be used inside of a plugin: wharf encrypts its requests"
+NO_PROXY = "a proxy cannot be chosen inside of a plugin: wharf sends its requests, as the operator's `[egress]` says"
 MOST = 32 << 20
 """The longest body that these libraries get."""
 
@@ -73,6 +77,8 @@ def _is_timeout(problem: FetchError) -> bool:
 
 def _httpx(module: Any) -> None:
     def answer(request: Any, body: bytes) -> Any:
+        if request.url.scheme not in ("http", "https"):
+            raise module.UnsupportedProtocol(f"Request URL has an unsupported protocol '{request.url.scheme}://'.", request=request)
         limits = request.extensions.get("timeout") or {}
         given = [one for one in (limits.get("connect"), limits.get("read")) if one is not None]
         try:
@@ -80,12 +86,16 @@ def _httpx(module: Any) -> None:
         except FetchError as problem:
             kind = module.ReadTimeout if _is_timeout(problem) else module.ConnectError
             raise kind(str(problem), request=request) from None
-        found = module.Response(response.status, headers=list(response.headers.items()), content=response.body, request=request)
+        found = module.Response(response.status, headers=response.headers.pairs, stream=module.ByteStream(response.body), request=request)
         found.extensions["http_version"] = b"HTTP/1.1"
         return found
 
     def configure(self: Any, *args: Any, **kwargs: Any) -> None:
         self._pool = None
+        if kwargs.get("cert"):
+            raise OSError(NO_CERTIFICATE)
+        if kwargs.get("proxy"):
+            raise OSError(NO_PROXY)
 
     def handle_request(self: Any, request: Any) -> Any:
         return answer(request, request.read())
@@ -113,31 +123,31 @@ def _httpx(module: Any) -> None:
 
 
 def _requests(module: Any) -> None:
-    def send_(self: Any, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any) -> Any:
-        from requests import Response, exceptions
-        from requests.structures import CaseInsensitiveDict
-        from requests.utils import get_encoding_from_headers
+    real = module.HTTPAdapter.cert_verify
 
-        given = [one for one in (timeout if isinstance(timeout, tuple) else (timeout,)) if isinstance(one, (int, float))]
-        try:
-            answer = send(request.method, request.url, request.headers.items(), _body(request.body), max(given) if given else None)
-        except FetchError as problem:
-            kind = exceptions.ReadTimeout if _is_timeout(problem) else exceptions.ConnectionError
-            raise kind(str(problem), request=request) from None
-        body, headers = decoded(answer)
-        found = Response()
-        found.status_code, found.headers, found.url = answer.status, CaseInsensitiveDict(headers), request.url
-        found.reason, found.raw, found.request = _reason(answer.status), io.BytesIO(body), request
-        found.encoding, found.connection = get_encoding_from_headers(found.headers), self
-        return found
+    def cert_verify(self: Any, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        if cert or isinstance(verify, str):
+            real(self, conn, url, verify, cert)
+        if cert:
+            raise OSError(NO_CERTIFICATE)
 
-    module.HTTPAdapter.send = send_
+    module.HTTPAdapter.cert_verify = cert_verify
 
 
 def _reason(status: int) -> str:
     from http.client import responses
 
     return responses.get(status, "")
+
+
+def _message(answer: _http.Response) -> Any:
+    """Returns the headers as `http.client` does."""
+    from http.client import HTTPMessage
+
+    said = HTTPMessage()
+    for name, value in answer.headers.pairs:
+        said.add_header(name, value)
+    return said
 
 
 def _body(body: Any) -> bytes:
@@ -156,17 +166,31 @@ def _urllib(module: Any) -> None:
     from urllib.error import URLError
     from urllib.response import addinfourl
 
+    class Answer(addinfourl):
+        """What `urlopen` returns."""
+
+        version = 11
+
+        def getheader(self, name: str, default: Any = None) -> Any:
+            found = self.headers.get_all(name)
+            return ", ".join(found) if found else default
+
+        def getheaders(self) -> list[Any]:
+            return list(self.headers.items())
+
+        def isclosed(self) -> bool:
+            return bool(self.fp.closed) or self.fp.tell() == len(self.fp.getbuffer())
+
     def open_(self: Any, request: Any) -> Any:
+        if request.has_proxy():
+            raise URLError(NO_PROXY)
         headers: Mapping[str, str] = {**request.unredirected_hdrs, **request.headers}
         timeout = request.timeout if isinstance(request.timeout, (int, float)) else None
         try:
             answer = send(request.get_method(), request.full_url, headers.items(), _body(request.data), timeout)
         except FetchError as problem:
             raise URLError(str(problem)) from None
-        said = email.message.Message()
-        for name, value in answer.headers.items():
-            said[name] = value
-        found = addinfourl(io.BytesIO(answer.body), said, request.full_url, answer.status)
+        found = Answer(io.BytesIO(answer.body), _message(answer), request.full_url, answer.status)
         found.msg = found.reason = _reason(answer.status)
         return found
 
@@ -196,28 +220,56 @@ def _urllib(module: Any) -> None:
 
 
 def _urllib3(module: Any) -> None:
-    def urlopen(self: Any, method: str, url: str, body: Any = None, headers: Any = None, **kwargs: Any) -> Any:
+    def make_request(self: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, timeout: Any = None,
+                     chunked: bool = False, response_conn: Any = None, preload_content: bool = True, decode_content: bool = True,
+                     **_: Any) -> Any:  # fmt: skip
         from urllib3 import HTTPResponse, exceptions
+        from urllib3._collections import HTTPHeaderDict
 
-        port = f":{self.port}" if self.port else ""
-        whole = url if "://" in url else f"{self.scheme}://{self.host}{port}{url}"
-        given = dict(headers if headers is not None else self.headers or {})
+        if self.proxy:
+            raise exceptions.NewConnectionError(conn, NO_PROXY)
+        if getattr(self, "cert_file", None):
+            raise OSError(NO_CERTIFICATE)
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        whole = url if "://" in url else f"{self.scheme}://{host}{f':{self.port}' if self.port else ''}{url}"
+        given = [one for one in (getattr(timeout, "connect_timeout", None), getattr(timeout, "read_timeout", None)) if isinstance(one, (int, float))]
         try:
-            answer = send(method, whole, given.items(), _body(body), None)
+            answer = send(method, whole, dict(headers or {}).items(), _body(body), max(given) if given else None)
         except FetchError as problem:
-            raise exceptions.MaxRetryError(self, url, exceptions.NewConnectionError(self, str(problem))) from None
-        found, said = decoded(answer)
-        return HTTPResponse(
-            body=io.BytesIO(found), headers=said, status=answer.status, reason=_reason(answer.status),
-            preload_content=kwargs.get("preload_content", True), decode_content=False, request_method=method, request_url=whole,
+            if _is_timeout(problem):
+                raise exceptions.ReadTimeoutError(self, url, str(problem)) from None
+            raise exceptions.NewConnectionError(conn, str(problem)) from None
+        said, fields = _message(answer), HTTPHeaderDict()
+        for name, value in answer.headers.pairs:
+            fields.add(name, value)
+        # Cookies are looked for in the message.
+        original = types.SimpleNamespace(msg=said, isclosed=lambda: True, close=lambda: None)
+        response = HTTPResponse(
+            body=io.BytesIO(answer.body), headers=fields, status=answer.status, reason=_reason(answer.status), version=11,
+            version_string="HTTP/1.1", preload_content=preload_content, decode_content=decode_content, original_response=original,
+            request_method=method, request_url=url, connection=response_conn, pool=self, retries=retries,
         )  # fmt: skip
+        response.retries = retries
+        return response
 
-    module.HTTPConnectionPool.urlopen = urlopen
+    module.HTTPConnectionPool._make_request = make_request
 
 
 def _aiohttp(module: Any) -> None:
+    from http.cookies import SimpleCookie
+
+    from aiohttp.http import HttpVersion11
     from multidict import CIMultiDict, CIMultiDictProxy
     from yarl import URL
+
+    KNOWN = {
+        "skip_auto_headers", "compress", "chunked", "expect100", "read_until_eof", "proxy_auth", "verify_ssl", "fingerprint", "ssl_context",
+        "server_hostname", "proxy_headers", "trace_request_ctx", "read_bufsize", "auto_decompress", "max_line_size", "max_field_size", "middlewares",
+        "max_headers",
+    }  # fmt: skip
+
+    async def ws_connect(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise module.ClientConnectionError(NO_SOCKETS)
 
     class Content:
         """The body of a response, as a stream."""
@@ -230,6 +282,21 @@ def _aiohttp(module: Any) -> None:
 
         async def readline(self) -> bytes:
             return self.rest.readline()
+
+        async def readany(self) -> bytes:
+            return self.rest.read()
+
+        async def readexactly(self, count: int) -> bytes:
+            found = self.rest.read(count)
+            if len(found) < count:
+                raise asyncio.IncompleteReadError(found, count)
+            return found
+
+        def at_eof(self) -> bool:
+            return self.rest.tell() == len(self.rest.getbuffer())
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"`StreamReader.{name}` does not exist inside of a plugin, where wharf sends the requests")
 
         async def iter_chunked(self, size: int) -> Any:
             while piece := self.rest.read(size):
@@ -248,13 +315,21 @@ def _aiohttp(module: Any) -> None:
     class Response:
         """What `ClientSession` returns for a response of wharf."""
 
-        def __init__(self, info: Any, answer: _http.Response) -> None:
+        version = HttpVersion11
+
+        def __init__(self, info: Any, answer: _http.Response, history: tuple[Any, ...]) -> None:
             self.body, said = decoded(answer)
-            self.request_info, self.history, self.cookies = info, (), {}
+            self.request_info, self.history, self.cookies = info, history, SimpleCookie()
             self.status, self.reason, self.method = answer.status, _reason(answer.status), info.method
-            self.headers = CIMultiDictProxy(CIMultiDict(said.items()))
+            pairs = [(name, value) for name, value in answer.headers.pairs if name in said or name == "set-cookie"]
+            self.headers = CIMultiDictProxy(CIMultiDict(pairs))
+            for line in self.headers.getall("set-cookie", ()):
+                self.cookies.load(line)
             self.url = self.real_url = info.url
-            self.content, self.closed = Content(self.body), False
+            self.content, self.closed = Content(self.body), True
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"`ClientResponse.{name}` does not exist inside of a plugin, where wharf sends the requests")
 
         @property
         def ok(self) -> bool:
@@ -319,46 +394,78 @@ def _aiohttp(module: Any) -> None:
             pass
 
     async def request(
-        self: Any, method: str, str_or_url: Any, *, params: Any = None, data: Any = None, json: Any = None, headers: Any = None,
-        auth: Any = None, timeout: Any = None, raise_for_status: Any = None, **_: Any,
+        self: Any, method: str, str_or_url: Any, *, params: Any = None, data: Any = None, json: Any = None, cookies: Any = None,
+        headers: Any = None, auth: Any = None, allow_redirects: bool = True, max_redirects: int = 10, timeout: Any = None,
+        raise_for_status: Any = None, proxy: Any = None, ssl: Any = None, **more: Any,
     ) -> Any:  # fmt: skip
-        url = self._build_url(str_or_url) if hasattr(self, "_build_url") else URL(str_or_url)
+        unknown = set(more) - KNOWN
+        if unknown:
+            raise TypeError(f"ClientSession._request() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+        if proxy is not None:
+            raise module.ClientConnectionError(NO_PROXY)
+        try:
+            url = self._build_url(str_or_url) if hasattr(self, "_build_url") else URL(str_or_url)
+        except ValueError as problem:
+            raise module.InvalidURL(str_or_url) from problem
+        if not url.host:
+            raise module.InvalidUrlClientError(url)
         if params:
             url = url.extend_query(params)
         given = self._prepare_headers(headers)
-        body = b""
+        body, kind = b"", None
         if json is not None:
             said = self._json_serialize(json)
-            body = said if isinstance(said, bytes) else said.encode()
-            given.setdefault("content-type", "application/json")
-        elif isinstance(data, (dict, list, tuple)):
-            from urllib.parse import urlencode
-
-            body = urlencode(data).encode()
-            given.setdefault("content-type", "application/x-www-form-urlencoded")
+            body, kind = said if isinstance(said, bytes) else said.encode(), "application/json"
+        elif isinstance(data, (dict, list, tuple, module.FormData)):
+            form = (data if isinstance(data, module.FormData) else module.FormData(data))()
+            body, kind = await form.as_bytes(), form.headers.get("content-type")
         elif data is not None:
             if not isinstance(data, (str, bytes, bytearray, memoryview)) and not hasattr(data, "read"):
                 raise TypeError(f"a body of `{type(data).__name__}` cannot be sent inside of a plugin: give bytes, text or a dict")
-            body = _body(data)
+            body, kind = _body(data), "text/plain; charset=utf-8" if isinstance(data, str) else "application/octet-stream"
+        if kind:
+            given.setdefault("content-type", kind)
         auth = auth or getattr(self, "_default_auth", None)
         if auth is not None:
             given["authorization"] = auth.encode()
         given.setdefault("accept", "*/*")
         waits = timeout if isinstance(timeout, (int, float)) else getattr(timeout or self.timeout, "total", None)
-        whole = str(url)
-        info = module.RequestInfo(url, method.upper(), CIMultiDictProxy(CIMultiDict(given)), url)
-        try:
-            answer = send(method.upper(), whole, given.items(), body, waits)
-        except FetchError as problem:
-            if _is_timeout(problem):
-                raise module.ServerTimeoutError(str(problem)) from None
-            raise module.ClientConnectionError(str(problem)) from None
-        found = Response(info, answer)
+        method, history = method.upper(), ()
+        while True:
+            held = SimpleCookie(self._cookie_jar.filter_cookies(url))
+            for name, value in (cookies or {}).items():
+                held[name] = value
+            sent = CIMultiDict(given)
+            if held:
+                sent["cookie"] = held.output(header="", sep=";").strip()
+            info = module.RequestInfo(url, method, CIMultiDictProxy(sent), url)
+            try:
+                answer = send(method, str(url), sent.items(), body, waits)
+            except FetchError as problem:
+                if _is_timeout(problem):
+                    raise module.ServerTimeoutError(str(problem)) from None
+                place = types.SimpleNamespace(host=url.host, port=url.port, ssl=True, is_ssl=url.scheme == "https")
+                raise module.ClientConnectorError(place, OSError(111, str(problem))) from None
+            found = Response(info, answer, history)
+            self._cookie_jar.update_cookies(found.cookies, url)
+            to = found.headers.get("location") or found.headers.get("uri")
+            if found.status not in (301, 302, 303, 307, 308) or not allow_redirects or to is None:
+                break
+            history = (*history, found)
+            if len(history) >= max_redirects:
+                raise module.TooManyRedirects(history[0].request_info, history)
+            if found.status == 303 and method != "HEAD" or found.status in (301, 302) and method == "POST":
+                method, body = "GET", b""
+                given.pop("content-type", None)
+            before, url = url, url.join(URL(to))
+            if url.origin() != before.origin():
+                given.pop("authorization", None)
+        found.history = history
         if raise_for_status or (raise_for_status is None and getattr(self, "_raise_for_status", False) is True):
             found.raise_for_status()
         return found
 
-    module.ClientSession._request = request
+    module.ClientSession._request, module.ClientSession._ws_connect = request, ws_connect
 
 
 def install() -> None:

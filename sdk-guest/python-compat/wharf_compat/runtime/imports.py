@@ -6,6 +6,7 @@ the server's own modules and of its dependencies, and modules are made from it w
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib.abc
 import importlib.machinery
@@ -13,6 +14,7 @@ import importlib.util
 import marshal
 import opcode
 import os
+import re
 import sys
 import types
 import zlib
@@ -25,10 +27,12 @@ ABSENT = {
 }  # fmt: skip
 """Modules of Python that do not exist inside of a plugin."""
 UNUSED = ABSENT | {
-    "antigravity", "bdb", "cProfile", "doctest", "encodings", "ensurepip", "idlelib", "lib2to3", "multiprocessing", "pdb", "profile",
+    "antigravity", "bdb", "cProfile", "doctest", "ensurepip", "idlelib", "lib2to3", "multiprocessing", "pdb", "profile",
     "pstats", "pydoc", "pydoc_data", "site-packages", "test", "this", "trace", "turtle", "turtledemo", "unittest", "venv",
 }  # fmt: skip
-"""Modules of Python of which nothing is kept: tools of developers, and what needs processes. Encodings are imported by the build."""
+"""Modules of Python of which nothing is kept: tools of developers, and what needs processes."""
+MULTIBYTE = ("_codecs_", "_multibytecodec")
+"""The compiled parts of encodings of Chinese, Japanese and Korean."""
 REPLACED = {
     "pydantic_core._pydantic_core": "wharf_compat.core",
     "rpds": "wharf_compat.absent.rpds",
@@ -157,6 +161,49 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+class _Missing(importlib.abc.MetaPathFinder):
+    """Says why a module is not found, where nothing else finds it."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not kept.code or _handled() == "asks":
+            return None
+        top = name.partition(".")[0]
+        if name in kept.left:
+            why = "there was no room for it in the memory"
+        elif top in UNUSED or top.startswith(MULTIBYTE):
+            raise ModuleNotFoundError(f"Python's module `{name}` does not exist inside of a plugin", name=name)
+        elif top in sys.stdlib_module_names:
+            why = "the build keeps the modules of Python that the source of the server or of its packages names"
+        elif top in kept.tops:
+            why = "the build kept other modules of this package. Name it in the server's source"
+        else:
+            why = "it was not installed when the plugin was built"
+        raise ModuleNotFoundError(f"`{name}` is not in this plugin: {why}", name=name)
+
+
+class _Folder:
+    """The modules of a kept package, for what looks for them, such as `pkgutil`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.normpath(path)
+        if not any(os.path.dirname(file) == self.path for file, _ in kept.seen.values()):
+            raise ImportError(path)
+
+    def find_spec(self, name: str, target: Any = None) -> None:
+        """Finds nothing: `_Kept` does."""
+
+    def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        found = set()
+        if self.path == LIBRARY:
+            raise OSError("the modules of Python cannot be listed inside of a plugin")
+        for name, (file, package) in kept.seen.items():
+            folder = os.path.dirname(os.path.dirname(file) if package else file)
+            last = name.rpartition(".")[2]
+            if folder == self.path and os.path.basename(file) != "__main__.py":
+                found.add((prefix + last, package))
+        yield from sorted(found)
+
+
 class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes modules from the code that the build kept."""
 
@@ -172,13 +219,18 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """The names in the server's own code, among them the packages that it imports."""
         self.imported: set[str] = set()
         """What kept code imports, up to the first dot."""
+        self.asked: set[str] = set()
+        """What the server's own code imports, up to the first dot."""
+        self.seen: dict[str, tuple[str, bool]] = {}
+        """The files of all modules that were there when the plugin was built, and whether they are packages."""
+        self.tops: set[str] = set()
+        """The packages of which there is something."""
+        self.source: Callable[[str], str] = lambda path: ""
+        """Finds the text of a file of the server."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         found = self.code.get(name)
         if found is None:
-            if name in self.left and _handled() != "asks":
-                why = "there was no room for it in the memory"
-                raise ModuleNotFoundError(f"`{name}` is not in this plugin: {why}", name=name)
             return None
         spec = importlib.machinery.ModuleSpec(name, self, origin=found[1], is_package=found[2])
         spec.has_location = True
@@ -198,6 +250,21 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         _, path, package = self.code[name]
         return FileReader(types.SimpleNamespace(path=path)) if package else None
 
+    def get_data(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def get_source(self, name: str) -> str:
+        text = self.source(self.code[name][1])
+        if not text:
+            raise ImportError(f"the source of `{name}` is not in this plugin", name=name)
+        return text
+
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        from . import metadata
+
+        return metadata.found(context)
+
     def get_code(self, name: str) -> Any:
         packed, path, _ = self.code[name]
         if name in self.sources:
@@ -206,7 +273,7 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return marshal.loads(zlib.decompress(packed))
 
 
-kept = _Kept()
+kept, missing = _Kept(), _Missing()
 WHOLE = {
     "annotated_types", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
     "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
@@ -225,11 +292,18 @@ class _Patching(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _after:
             return None
-        functions = _after.pop(name)
-        spec = importlib.util.find_spec(name) if path is None else importlib.machinery.PathFinder.find_spec(name, path)
+        functions, spec = _after.pop(name), None
+        try:
+            # What comes from a folder while the plugin is built comes from what was kept in a call.
+            others = (one for one in sys.meta_path if one is not self)
+            spec = next((found for one in others if (found := one.find_spec(name, path, target)) is not None), None)
+        finally:
+            if spec is None or spec.loader is None:
+                _after[name] = functions
         if spec is None or spec.loader is None:
-            _after[name] = functions
             return None
+        # Others have the same loader.
+        spec.loader = copy.copy(spec.loader)
         inner = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
@@ -252,7 +326,8 @@ def after(name: str, function: Callable[[Any], None]) -> None:
 def install() -> None:
     if not any(isinstance(one, _Replaced) for one in sys.meta_path):
         sys.meta_path[:0] = [_Replaced(), _Patching()]
-        sys.meta_path.append(kept)
+        sys.meta_path += [kept, missing]
+        sys.path_hooks.append(_Folder)
         for name, by in REPLACED.items():
             # What Python itself imported already is replaced too, where it exists only on the machine that builds.
             if name in sys.modules and name.startswith(("rpds", "pydantic_core")):
@@ -288,7 +363,7 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
             if root == folder and only is not None:
                 names[:], files = [one for one in names if one in only], [one for one in files if one in only]
             elif root == folder:
-                names[:] = [one for one in names if one not in WHOLE]
+                kept.tops.update(names)
             names[:] = [
                 one for one in names
                 if one != "__pycache__" and not one.endswith((".dist-info", ".egg-info")) and one not in ("tests", "test", "node_modules")
@@ -300,6 +375,9 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
                 path = os.path.join(root, file)
                 name, package = _named(folder, path)
                 if not name or not all(one.isidentifier() for one in name.split(".")):
+                    continue
+                kept.seen[name] = path, package
+                if name.partition(".")[0] in WHOLE - kept.asked:
                     continue
                 if name not in kept.code and (own or name not in sys.modules):
                     top = name.partition(".")[0]
@@ -318,15 +396,18 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
 
 def keep_python() -> int:
     """Keeps the code of the modules of Python that functions import: those of kept code, and those that are imported already."""
-    # The place that a frozen module such as `os` names does not exist in a component.
-    library = os.path.dirname(opcode.__file__)
     functions = [one.__code__ for one in gc.get_objects() if isinstance(one, types.FunctionType)]
     kept.imported.update(name for code in functions for name in _imports(code))
+    kept.imported.add("encodings")
     total, done = 0, set(UNUSED)
     while waiting := (kept.imported & sys.stdlib_module_names) - done:
         done |= waiting
-        total += keep([library], only={*waiting, *(f"{top}.py" for top in waiting)})
+        total += keep([LIBRARY], only={*waiting, *(f"{top}.py" for top in waiting)})
     return total
+
+
+LIBRARY = os.path.dirname(opcode.__file__)
+"""The place of Python's modules. The one that a frozen module such as `os` names does not exist in a component."""
 
 
 def read_later(folder: str, now: str) -> None:
@@ -359,6 +440,7 @@ def _keep(name: str, path: str, package: bool, own: bool) -> int:
         return 0
     if own:
         kept.named.update(_names(code))
+        kept.asked.update(_imports(code))
     kept.imported.update(_imports(code))
     packed = zlib.compress(marshal.dumps(code), 6)
     kept.code[name] = packed, path, package
@@ -377,6 +459,9 @@ def _names(code: types.CodeType) -> Iterator[str]:
 IMPORT_NAME, EXTENDED_ARG = opcode.opmap["IMPORT_NAME"], opcode.opmap["EXTENDED_ARG"]
 
 
+DOTTED = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+
+
 def _imports(code: types.CodeType) -> Iterator[str]:
     """Yields what code and its functions import, up to the first dot."""
     words, high = code.co_code, 0
@@ -390,6 +475,6 @@ def _imports(code: types.CodeType) -> Iterator[str]:
     for one in code.co_consts:
         if isinstance(one, types.CodeType):
             yield from _imports(one)
-        elif isinstance(one, str) and one in sys.stdlib_module_names:
+        elif isinstance(one, str) and len(one) < 80 and DOTTED.fullmatch(one):
             # It may be a name for `importlib`.
-            yield one
+            yield one.partition(".")[0]

@@ -8,11 +8,16 @@ the loop and go on when the next message arrives.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
 import ipaddress
+import itertools
 import socket
+import threading
 import time
-from asyncio import base_events, events, tasks
-from collections.abc import Callable
+from asyncio import base_events, events, runners, tasks
+from collections.abc import Callable, Iterator
 from typing import Any
 
 NO_SOCKETS = (
@@ -44,6 +49,64 @@ def wait(_: Any, timeout: float | None = None) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def apart(name: str) -> Iterator[None]:
+    """What a function sees that elsewhere runs in a thread of its own: no running loop, and another thread than the main one."""
+    global _as_thread
+    before, ident, outer = _as_thread, threading.get_ident(), events._get_running_loop()
+    thread, task = threading.current_thread(), tasks._swap_current_task(outer, None) if outer is not None else None  # type: ignore[attr-defined]
+    events._set_running_loop(None)
+    _as_thread, threading._active[ident] = True, threading.Thread(name=name, daemon=True)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        _as_thread, threading._active[ident] = before, thread  # type: ignore[attr-defined]
+        events._set_running_loop(outer)
+        if outer is not None:
+            tasks._swap_current_task(outer, task)  # type: ignore[attr-defined]
+
+
+_real = concurrent.futures.ThreadPoolExecutor
+
+
+class Executor(_real):
+    """An executor that calls each function at once, when it is submitted."""
+
+    _count = itertools.count()
+
+    def __init__(self, max_workers: int | None = None, thread_name_prefix: str = "", initializer: Any = None, initargs: Any = ()) -> None:
+        super().__init__(max_workers, thread_name_prefix, initializer, initargs)
+        self._first: Any = (initializer, initargs) if initializer is not None else None
+        self._name = thread_name_prefix or f"ThreadPoolExecutor-{next(self._count)}"
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        if self._broken:
+            raise concurrent.futures.thread.BrokenThreadPool(self._broken)
+        if self._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        with apart(f"{self._name}_0"):
+            try:
+                if self._first is not None:
+                    (first, given), self._first = self._first, None
+                    first(*given)
+            except BaseException:
+                self._broken = "A thread initializer failed, the thread pool is not usable anymore"  # type: ignore[assignment]
+                future.set_exception(concurrent.futures.thread.BrokenThreadPool(self._broken))
+                return future
+            future.set_running_or_notify_cancel()
+            try:
+                result = contextvars.Context().run(fn, *args, **kwargs)
+            except Blocked:
+                # A thread would wait here for another one, perhaps until the server ends, as one that watches the parent process does.
+                return future
+            except BaseException as problem:
+                future.set_exception(problem)
+            else:
+                future.set_result(result)
+        return future
+
+
 class Serving(BaseException):
     """Unwinds the function that started the server, once it waits for messages."""
 
@@ -71,6 +134,7 @@ class Loop(base_events.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._selector = _Selector()
+        self._handled: set[int] = set()
 
     def _process_events(self, event_list: list[Any]) -> None:
         pass
@@ -78,37 +142,33 @@ class Loop(base_events.BaseEventLoop):
     def _write_to_self(self) -> None:
         pass
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        future = self.create_future()
-        global _as_thread
-        before, _as_thread = _as_thread, True
-        try:
-            future.set_result(func(*args))
-        except Exception as problem:
-            future.set_exception(problem)
-        except Blocked:
-            # A thread would wait here until the server ends, as one that watches the parent process does.
-            pass
-        finally:
-            _as_thread = before
-        return future
-
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        pass
-
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
-        pass
+        # None ever comes.
+        self._handled.add(sig)
 
     def remove_signal_handler(self, sig: int) -> bool:
-        return False
+        found = sig in self._handled
+        self._handled.discard(sig)
+        return found
 
     async def getaddrinfo(self, host: Any, port: Any, **kwargs: Any) -> Any:
         return addresses(host, port, **kwargs)
 
+    async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> Any:
+        return socket.getnameinfo(sockaddr, flags)
+
     async def create_connection(self, *args: Any, **kwargs: Any) -> Any:
         raise OSError(NO_SOCKETS)
 
-    create_server = create_datagram_endpoint = sock_connect = create_connection  # type: ignore[assignment]
+    create_server = create_datagram_endpoint = create_unix_connection = create_unix_server = create_connection  # type: ignore[assignment]
+    sock_connect = sock_accept = sock_recv = sock_recv_into = sock_recvfrom = sock_sendall = sock_sendto = create_connection  # type: ignore[assignment]
+    sendfile = sock_sendfile = start_tls = connect_accepted_socket = create_connection  # type: ignore[assignment]
+    connect_read_pipe = connect_write_pipe = create_connection  # type: ignore[assignment]
+
+    def add_reader(self, *args: Any) -> Any:
+        raise OSError(NO_SOCKETS)
+
+    add_writer = remove_reader = remove_writer = add_reader
 
     async def subprocess_exec(self, *args: Any, **kwargs: Any) -> Any:
         raise FileNotFoundError(NO_PROCESSES)
@@ -132,18 +192,20 @@ def addresses(host: Any, port: Any, family: int = 0, type: int = 0, proto: int =
             raise socket.gaierror(f"`{name}` is not an address") from None
         address = ipaddress.ip_address(STAND_IN)
     number = {"http": 80, "https": 443}.get(port, 0) if isinstance(port, str) and not port.isdigit() else int(port or 0)
+    kinds = [(socket.SOCK_STREAM, 6), (socket.SOCK_DGRAM, 17)]
+    found = [one for one in kinds if type in (0, one[0]) and proto in (0, one[1])]
     if address.version == 6:
-        return [(socket.AF_INET6, type or socket.SOCK_STREAM, proto, "", (str(address), number, 0, 0))]
-    return [(socket.AF_INET, type or socket.SOCK_STREAM, proto, "", (str(address), number))]
+        return [(socket.AF_INET6, kind, by, "", (str(address), number, 0, 0)) for kind, by in found]
+    return [(socket.AF_INET, kind, by, "", (str(address), number)) for kind, by in found]
 
 
 class _Policy(events.AbstractEventLoopPolicy if hasattr(events, "AbstractEventLoopPolicy") else events._AbstractEventLoopPolicy):  # type: ignore[misc]
     """Makes `asyncio.new_event_loop` return a loop without sockets."""
 
-    _loop: Loop | None = None
+    _loop: Any = None
 
-    def get_event_loop(self) -> Loop:
-        return main()
+    def get_event_loop(self) -> Any:
+        return self._loop or main()
 
     def set_event_loop(self, loop: Any) -> None:
         self._loop = loop
@@ -185,31 +247,29 @@ async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
 
-def run(awaitable: Any, **_: Any) -> Any:
-    """`asyncio.run`: runs a coroutine until it is done, or until the server waits for messages.
+_Runner = runners.Runner
 
-    Within a running coroutine, it runs on a loop of its own: code that elsewhere runs in a thread may call it.
-    """
-    outer = events._get_running_loop()
+
+def run(awaitable: Any, *, debug: bool | None = None, loop_factory: Any = None) -> Any:
+    """`asyncio.run`: runs a coroutine until it is done, or until the server waits for messages. What elsewhere runs in a thread has a loop of its
+    own."""
+    if events._get_running_loop() is not None:
+        raise RuntimeError("asyncio.run() cannot be called from a running event loop")
     if not asyncio.iscoroutine(awaitable) and not asyncio.isfuture(awaitable):
         awaitable = _awaited(awaitable)
-    if outer is None:
-        return _drive(main(), awaitable)
-    swap = getattr(tasks, "_swap_current_task", None)
-    before = swap(outer, None) if swap else None
-    events._set_running_loop(None)
-    inner = Loop()
-    try:
-        return _drive(inner, awaitable)
-    finally:
-        inner.close()
-        events._set_running_loop(outer)
-        if swap:
-            swap(outer, before)
+    if _as_thread or main().is_running():
+        with _Runner(debug=debug, loop_factory=loop_factory or Loop) as runner:
+            return runner.run(awaitable)
+    return _drive(main(), awaitable)
 
 
 class Runner:
-    """`asyncio.Runner`, on the loop of the server."""
+    """`asyncio.Runner`: the one of the server runs on the server's loop."""
+
+    def __new__(cls, *, debug: bool | None = None, loop_factory: Any = None) -> Any:
+        if _as_thread or events._get_running_loop() is not None:
+            return _Runner(debug=debug, loop_factory=loop_factory or Loop)
+        return super().__new__(cls)
 
     def __init__(self, *, debug: bool | None = None, loop_factory: Any = None) -> None:
         pass
@@ -232,7 +292,31 @@ class Runner:
 
 def anyio_run(func: Callable[..., Any], *args: Any, backend: str = "asyncio", backend_options: Any = None) -> Any:
     """`anyio.run`."""
+    if events._get_running_loop() is not None:
+        raise RuntimeError("Already running asyncio in this thread")
     return run(func(*args))
+
+
+async def in_thread(func: Callable[..., Any], *args: Any, **_: Any) -> Any:
+    """`anyio.to_thread.run_sync`."""
+    await asyncio.sleep(0)
+    with apart("AnyIO worker thread"):
+        try:
+            return contextvars.copy_context().run(func, *args)
+        except Blocked:
+            raise RuntimeError(NO_THREADS) from None
+
+
+def from_thread(func: Callable[..., Any], *args: Any, **_: Any) -> Any:
+    """`anyio.from_thread.run` and `run_sync`."""
+    if not _as_thread:
+        raise NoWorker("This function can only be run from an AnyIO worker thread")
+    found = func(*args)
+    return run(found) if asyncio.iscoroutine(found) else found
+
+
+NoWorker: type[Exception] = RuntimeError
+"""What `anyio` raises where there is no worker thread."""
 
 
 def install() -> None:
@@ -244,4 +328,6 @@ def install() -> None:
         asyncio.set_event_loop_policy(policy)
     asyncio.run = asyncio.runners.run = run  # type: ignore[assignment]
     asyncio.Runner = asyncio.runners.Runner = Runner  # type: ignore[misc, assignment]
+    concurrent.futures.ThreadPoolExecutor = concurrent.futures.thread.ThreadPoolExecutor = Executor  # type: ignore[misc]
+    concurrent.futures.ProcessPoolExecutor = Executor  # type: ignore[misc]
     asyncio.new_event_loop = events.new_event_loop = Loop  # type: ignore[assignment]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import concurrent.futures
 import contextlib
-import hashlib
-import importlib
+import importlib.machinery
 import io
 import logging
 import os
@@ -16,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tokenize
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from wharf_sdk import _call, directories
 
-from ..absent import kdf
-from . import http, imports, metadata, watch, zones
+from . import http, imports, limits, metadata, watch, zones
 from . import loop as loops
 from .wire import Wire
 
@@ -97,18 +95,12 @@ def _eventloop(module: Any) -> None:
 
 
 def _to_thread(module: Any) -> None:
-    async def run_sync(func: Callable[..., Any], *args: Any, **_: Any) -> Any:
-        return func(*args)
-
-    module.run_sync = run_sync
+    module.run_sync = loops.in_thread
 
 
 def _from_thread(module: Any) -> None:
-    def run(func: Callable[..., Any], *args: Any, **_: Any) -> Any:
-        return loops.run(func(*args))
-
-    module.run = run
-    module.run_sync = lambda func, *args, **_: func(*args)
+    module.run = module.run_sync = loops.from_thread
+    loops.NoWorker = getattr(module, "NoEventLoopError", RuntimeError)
 
 
 def _stdio_only(*names: str) -> Callable[[Any], None]:
@@ -164,27 +156,6 @@ def _dotenv(module: Any) -> None:
     module._walk_to_root = walk
 
 
-class _Executor(concurrent.futures.Executor):
-    """An executor that calls each function at once."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as problem:
-            future.set_exception(problem)
-        return future
-
-    def map(self, fn: Callable[..., Any], *iterables: Any, **_: Any) -> Any:
-        return iter([fn(*given) for given in zip(*iterables)])
-
-    def shutdown(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-
 refused: list[tuple[str, str]] = []
 """What was refused since the call or the start began, each in a sentence, and what the server was told."""
 warnings: list[str] = []
@@ -232,8 +203,8 @@ def _start_thread(thread: threading.Thread) -> None:
     if not thread.daemon or _call.current is not None and wires and wires[-1].opened:
         _no_thread(thread)
     warnings.append(f"the thread {thread.name} ({_place()}) does not run: {loops.NO_THREADS.partition(':')[0]}")
-    thread.join = lambda timeout=None: None  # type: ignore[method-assign]
-    thread.is_alive = lambda: False  # type: ignore[method-assign]
+    thread.join = _no_thread  # type: ignore[method-assign]
+    thread.is_alive = lambda: True  # type: ignore[method-assign]
 
 
 _no_thread = _refuse(RuntimeError, loops.NO_THREADS, lambda *_: "start a thread")
@@ -251,17 +222,11 @@ def _home() -> str | None:
 
 def _python() -> None:
     """Threads, sockets and processes: a sentence instead of a trap."""
-    import concurrent.futures.thread
-
     threading.Condition.wait = loops.wait  # type: ignore[method-assign,assignment]
     threading.Thread.start = _start_thread  # type: ignore[method-assign]
-    concurrent.futures.ThreadPoolExecutor = concurrent.futures.thread.ThreadPoolExecutor = _Executor  # type: ignore[misc]
-    concurrent.futures.ProcessPoolExecutor = _Executor  # type: ignore[misc]
     no_sockets = _refuse(OSError, loops.NO_SOCKETS, lambda *_: "open a socket")
     for name in ("connect", "connect_ex", "bind", "listen", "accept", "sendto"):
         setattr(socket.socket, name, no_sockets)
-    for name in ("create_connection", "create_server"):
-        setattr(socket, name, no_sockets)
     socket.getaddrinfo = loops.addresses
     socket.gethostbyname = lambda name: loops.addresses(name, 0)[0][4][0]
     socket.gethostbyname_ex = lambda name: (name, [], [socket.gethostbyname(name)])
@@ -272,14 +237,15 @@ def _python() -> None:
     no_processes = _refuse(FileNotFoundError, loops.NO_PROCESSES, _program)
     subprocess.Popen.__init__ = no_processes  # type: ignore[method-assign]
     os.system = os.popen = no_processes  # type: ignore[assignment]
-    for name in ("pbkdf2_hmac", "scrypt"):
-        if not hasattr(hashlib, name):
-            setattr(hashlib, name, getattr(kdf, name))
+    limits.install(no_sockets, no_processes)
     for name in ("getuid", "geteuid", "getgid", "getppid"):
         if not hasattr(os, name):
             setattr(os, name, lambda: 1000)
 
 
+AWAY = (".py", ".pyc", ".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/RECORD")
+"""What is kept in another way."""
+NOT_KEPT = "No such file inside of a plugin, which has the text files next to the server's code, and what packages read when it was built"
 MOST_BESIDE = 1 << 20
 """How many bytes of files next to the code are kept."""
 TEXT = (".cfg", ".css", ".csv", ".graphql", ".html", ".ini", ".j2", ".jinja", ".jinja2", ".json", ".md", ".prompt", ".py", ".rst", ".sql",
@@ -295,6 +261,14 @@ class Files:
         self.kept: dict[str, bytes] = {}
         self.roots: tuple[str, ...] = ()
         self.keeping = False
+
+    def keep_authorities(self, dependencies: Iterable[str]) -> None:
+        """Keeps the file of `certifi`, whose path servers give to what encrypts."""
+        for folder in dependencies:
+            path = os.path.join(folder, "certifi", "cacert.pem")
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    self.kept[os.path.normpath(path)] = file.read()
 
     def keep(self, own: Iterable[str], published: tuple[str, ...]) -> list[str]:
         """Keeps the text files next to the server's code, the nearest ones first. `published`: the folders of packages, which contain no
@@ -318,56 +292,171 @@ class Files:
         return found
 
     def install(self) -> None:
-        real, status, listed = builtins.open, os.stat, os.listdir
+        real, status, listed, scanned, links, access, opened = builtins.open, os.stat, os.listdir, os.scandir, os.lstat, os.access, os.open
 
         def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
             reads = isinstance(path, str) and not set(mode) & set("wax+")
-            if reads and self.keeping and path.startswith(self.roots) and not path.endswith((".py", ".pyc")) and os.path.isfile(path):
+            if reads and self.keeping and path.startswith(self.roots) and not path.endswith(AWAY) and os.path.isfile(path):
                 with real(path, "rb") as found:
                     self.kept[os.path.normpath(path)] = found.read()
             try:
                 return real(file, mode, *args, **kwargs)
             except OSError:
                 if not reads or os.path.normpath(path) not in self.kept:
+                    if reads and path.startswith(self.roots) and _call.host is not None:
+                        raise FileNotFoundError(44, NOT_KEPT, path) from None
                     raise
-                return self._again(self.kept[os.path.normpath(path)], mode, args, kwargs)
+                return self._again(path, mode, args, kwargs)
 
         def stat(path: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 return status(path, *args, **kwargs)
             except OSError:
-                names = self._below(path)
-                if not names:
-                    raise
-                size = len(self.kept[names[0]]) if names[0] == os.path.normpath(os.fspath(path)) else None
-                return os.stat_result((0o40555 if size is None else 0o100444, 0, 0, 1, 0, 0, size or 0, 0, 0, 0))
+                return self._status(path)
+
+        def lstat(path: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return links(path, *args, **kwargs)
+            except OSError:
+                return self._status(path)
 
         def listdir(path: Any = ".") -> Any:
             try:
                 return listed(path)
             except OSError:
-                names = self._below(path)
-                if not names:
+                return [one.name for one in self._entries(path)]
+
+        def scandir(path: Any = ".") -> Any:
+            try:
+                return scanned(path)
+            except OSError:
+                return _Entries(self._entries(path))
+
+        def access_(path: Any, mode: int, *args: Any, **kwargs: Any) -> bool:
+            return access(path, mode, *args, **kwargs) or bool(self._below(path)) and not mode & os.W_OK
+
+        def open_number(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+            try:
+                return opened(path, flags, *args, **kwargs)
+            except OSError as problem:
+                if not self._below(path):
                     raise
-                begin = len(os.path.normpath(os.fspath(path))) + 1
-                return sorted({name[begin:].partition("/")[0] for name in names})
+                why = "a file of the server has no number inside of a plugin: read it with `open`"
+                raise OSError(problem.errno, why, os.fspath(path)) from None
 
         builtins.open = io.open = open_
-        os.stat, os.listdir = stat, listdir  # type: ignore[assignment]
+        os.stat, os.listdir, os.scandir, os.lstat = stat, listdir, scandir, lstat  # type: ignore[assignment]
+        os.access, os.open = access_, open_number
+        tokenize._builtin_open = open_  # type: ignore[attr-defined]
+        loaded, code = importlib.machinery.SourceFileLoader.get_data, io.open_code
+
+        def get_data(loader: Any, path: str) -> bytes:
+            try:
+                return loaded(loader, path)
+            except OSError:
+                with open_(path, "rb") as file:
+                    return file.read()  # type: ignore[no-any-return]
+
+        def open_code(path: str) -> Any:
+            try:
+                return code(path)
+            except OSError:
+                return open_(path, "rb")
+
+        importlib.machinery.SourceFileLoader.get_data, io.open_code = get_data, open_code  # type: ignore[method-assign]
+        imports.kept.source = lambda path: self.kept.get(os.path.normpath(path), b"").decode("utf-8", "replace")
+
+    def _status(self, path: Any) -> os.stat_result:
+        """Returns what is known of a kept file, or folder of such files. Within `except`."""
+        names = self._below(path)
+        if not names:
+            raise
+        is_file = names[0] == os.path.normpath(os.fspath(path))
+        size = (len(self.kept[names[0]]) if names[0] in self.kept else metadata.places[names[0]]) if is_file else 0
+        times = {f"st_{name}time{unit}": 0 for name in "amc" for unit in ("", "_ns")}
+        return os.stat_result((0o100444 if is_file else 0o40555, 0, 0, 1, 0, 0, size, 0, 0, 0), times)
 
     def _below(self, path: Any) -> list[str]:
         """Returns the kept file of this path, or those in the folder of this path."""
         if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
             return []
         place = os.path.normpath(os.fspath(path))
-        return [place] if place in self.kept else [name for name in self.kept if name.startswith(place + "/")]
+        if place in self.kept or place in metadata.places:
+            return [place]
+        # Each of these folders ends with a slash.
+        more = metadata.places if f"{place}/".startswith(self.roots) else ()
+        return [name for name in (*self.kept, *more) if name.startswith(f"{place}/")]
 
-    def _again(self, data: bytes, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _entries(self, path: Any) -> list[_Entry]:
+        """Returns what is in a folder of kept files. Within `except`."""
+        names = self._below(path)
+        if not names or names[0] == os.path.normpath(os.fspath(path)):
+            raise
+        begin = len(os.path.normpath(os.fspath(path))) + 1
+        return [_Entry(os.path.join(os.fspath(path), one), one) for one in sorted({name[begin:].partition("/")[0] for name in names})]
+
+    def _again(self, path: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = io.BytesIO(self.kept[os.path.normpath(path)])
         if "b" in mode:
-            return io.BytesIO(data)
-        encoding = kwargs.get("encoding") or (args[1] if len(args) > 1 else None) or "utf-8"
-        return io.StringIO(data.decode(encoding if encoding != "locale" else "utf-8", kwargs.get("errors") or "strict"))
+            found.name, found.mode = path, "rb"  # type: ignore[attr-defined]
+            return found
+        given = dict(zip(("buffering", "encoding", "errors", "newline"), args), **kwargs)
+        text = _Text(found, given.get("encoding") or "UTF-8", given.get("errors"), given.get("newline"))
+        text.name, text.mode = path, mode
+        return text
+
+
+class _Text(io.TextIOWrapper):
+    """A kept file that is read as text."""
+
+    name: str = ""
+    mode: str = "r"
+
+
+class _Entry:
+    """What `os.scandir` says about a kept file or folder."""
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path, self.name = path, name
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return os.path.isdir(self.path)
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        return os.path.isfile(self.path)
+
+    def is_symlink(self) -> bool:
+        return False
+
+    is_junction = is_symlink
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        return os.stat(self.path)
+
+    def inode(self) -> int:
+        return 0
+
+
+class _Entries(list[_Entry]):
+    """The result of `os.scandir`."""
+
+    def __next__(self) -> _Entry:
+        if not self:
+            raise StopIteration
+        return self.pop(0)
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.clear()
+
+    def close(self) -> None:
+        self.clear()
 
 
 files = Files()
@@ -380,7 +469,6 @@ def install() -> None:
     loops.waits_for_messages = lambda: bool(wires) and wires[-1].waits()
     _python()
     files.install()
-    metadata.install()
     zones.install(importlib.import_module("zoneinfo._common"))
     imports.after("mcp.server.stdio", _stdio)
     imports.after("dotenv.main", _dotenv)

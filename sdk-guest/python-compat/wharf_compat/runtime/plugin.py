@@ -64,6 +64,7 @@ class Served(Plugin):
         if self.taken:
             return
         self.begin()
+        patches.files.keep_authorities(self.dependencies)
         nearby = patches.files.keep(self.target.own, tuple(self.dependencies))
         if nearby:
             print(f"files next to the code, for calls: {', '.join(nearby[:8])}{' …' if len(nearby) > 8 else ''}", file=sys.stderr)
@@ -77,6 +78,8 @@ class Served(Plugin):
                     "the memory has no room for them. What the server imports when it starts is there"
                 )
         _warm()
+        # Folders that exist only here.
+        sys.path_importer_cache.clear()
         # At its end, the build removes the arguments of this process from `sys.argv`, and componentize-py knows only the first.
         del sys.argv[1:]
 
@@ -270,6 +273,7 @@ class Served(Plugin):
         """Sends a request for a call; the answer, or the questions that the client has to answer first."""
 
         def run() -> Any:
+            os.environ.setdefault("HOME", watch.HOME)
             wire = self._connected()
             patches.refused.clear()
             meta = json.loads(call.more).get("meta") or {}

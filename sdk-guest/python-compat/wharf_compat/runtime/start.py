@@ -175,6 +175,10 @@ def _at_top(nodes: list[Any]) -> Any:
         yield from _at_top(list(ast.iter_child_nodes(node)))
 
 
+COMPAT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder of this package."""
+
+
 def keep_code(target: Target, dependencies: list[str]) -> int:
     """Keeps the code of the server and of its dependencies, for what is imported only in a call."""
     total = 0
@@ -185,4 +189,6 @@ def keep_code(target: Target, dependencies: list[str]) -> int:
             total += imports.keep([os.path.dirname(path)], own=True, only={os.path.basename(path)})
         elif os.path.isdir(path):
             total += imports.keep([path], skip=AWAY, own=True)
+    # What takes the place of modules is found by its name only when they are imported.
+    total = total if sys.platform != "wasi" else total + imports.keep([COMPAT], only={"wharf_compat"})
     return total + imports.keep(dependencies) + imports.keep_python()

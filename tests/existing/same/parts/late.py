@@ -1,0 +1,7 @@
+"""Is imported by a name that is made at run time."""
+
+NAME = "late"
+
+
+def shown() -> str:
+    return NAME
