@@ -118,19 +118,20 @@ impl LoadedPlugin {
         let begin = Box::new((operation, scope, state, client, (party, memory)));
         // Calls that use the same instance wait for one another before their own time begins: one that runs out of time ends what is kept.
         let turn = match &stay {
-            Some(stay) => Box::pin(stay.turn(timeout)).await.map(Some),
-            None => Ok(None),
+            Some(stay) => Some(Box::pin(stay.turn(timeout)).await),
+            None => None,
         };
         let held = match turn {
-            Err(error) => Err(error),
-            Ok(turn) => {
+            Some(None) => Err(CallError::Busy(timeout)),
+            turn => {
                 let run = {
                     let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
                     let deadline = Instant::now() + timeout;
                     // The future owns everything it needs, so that it can move to another thread while it runs.
                     boxed(|| async move {
                         let (operation, scope, state, client, (party, memory)) = *begin;
-                        let keeper = client.map(|client| Box::new(Keeper { client, stay, _turn: turn, deadline }));
+                        let keeper =
+                            client.map(|client| Box::new(Keeper { client, stay, _turn: turn.flatten(), deadline }));
                         let mut result = plugin.run(operation, scope, state, keeper, (party, memory.clone())).await;
                         if let Some(network) = network.filter(|network| network.hides()) {
                             mask::<O>(&mut result, &*network, &pace).await;
