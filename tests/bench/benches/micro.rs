@@ -29,7 +29,7 @@ use wharf_plugins::{
 };
 use wharf_policy::access::{call_roots::CallRoots, registry::Registry, scope::Scopes};
 use wharf_protocol::{Frame, Revision, encode::Encoder, model::ServerInfo};
-use wharf_sandbox::{CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox};
+use wharf_sandbox::{CallTool, Client, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox};
 use wharf_schema::{CHECKS, Schema};
 use wharf_scope::Scope;
 
@@ -82,7 +82,7 @@ impl Echo {
             scope: Scope::default(),
             events: Arc::new(NoEvents),
             timeout: None,
-            client,
+            client: client.map(|key| Box::new(Client { key, in_one: false, lasts: None })),
             party: Party::SOLE,
         };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
