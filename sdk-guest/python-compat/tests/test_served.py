@@ -231,6 +231,23 @@ class Serving(unittest.TestCase):
         self.assertIn("does not start without the variable KEY", said["again"])
         self.assertEqual(said["results"][0][0], ["k@a.test:80"])
 
+    def test_what_modules_of_python_read_is_not_the_servers(self) -> None:
+        said = self.serve(
+            """
+            import argparse, shutil
+            from mcp.server.fastmcp import FastMCP
+            WIDTH = shutil.get_terminal_size().columns
+            HELP = argparse.ArgumentParser("demo").format_help()
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def width() -> int:
+                return WIDTH
+            """,
+            [["width", {}, []]],
+        )
+        self.assertIsNone(said["again"])
+
     def test_what_a_plugin_cannot_do_is_said(self) -> None:
         said = self.serve(
             """

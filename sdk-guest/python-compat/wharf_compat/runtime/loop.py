@@ -49,12 +49,22 @@ def wait(_: Any, timeout: float | None = None) -> bool:
     return False
 
 
+def _swap(loop: Any, task: Any) -> Any:
+    """What `_swap_current_task` of Python 3.12 does."""
+    before = tasks.current_task(loop)
+    if before is not None:
+        tasks._leave_task(loop, before)
+    if task is not None:
+        tasks._enter_task(loop, task)
+    return before
+
+
 @contextlib.contextmanager
 def apart(name: str) -> Iterator[None]:
     """What a function sees that elsewhere runs in a thread of its own: no running loop, and another thread than the main one."""
     global _as_thread
     before, ident, outer = _as_thread, threading.get_ident(), events._get_running_loop()
-    thread, task = threading.current_thread(), tasks._swap_current_task(outer, None) if outer is not None else None  # type: ignore[attr-defined]
+    thread, task = threading.current_thread(), _swap(outer, None) if outer is not None else None
     events._set_running_loop(None)
     _as_thread, threading._active[ident] = True, threading.Thread(name=name, daemon=True)  # type: ignore[attr-defined]
     try:
@@ -63,7 +73,7 @@ def apart(name: str) -> Iterator[None]:
         _as_thread, threading._active[ident] = before, thread  # type: ignore[attr-defined]
         events._set_running_loop(outer)
         if outer is not None:
-            tasks._swap_current_task(outer, task)  # type: ignore[attr-defined]
+            _swap(outer, task)
 
 
 _real = concurrent.futures.ThreadPoolExecutor

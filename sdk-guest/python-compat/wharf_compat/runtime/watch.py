@@ -11,6 +11,8 @@ FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
 AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
 """Folders next to a server that hold no code of its own."""
 PLACEHOLDER = "set-by-the-operator"
+TERMINAL = ("_colorize", "gettext", "locale", "shutil")
+"""Modules of Python that ask for the width and the language of a terminal, as `argparse` does to write its help."""
 
 
 HOME = "/home"
@@ -41,13 +43,14 @@ class Watch:
         return False
 
     def by_server(self) -> bool:
-        """Whether the server's code is what looks: not the framework's, and not a package that is being imported."""
+        """Whether the server's code is what looks: not the framework's, not a package that is being imported, and not what asks for the width
+        and the language of a terminal."""
         frame = sys._getframe(2)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
             if self.is_own(file):
                 return True
-            if name.partition(".")[0] in FRAMEWORK or file.startswith("<frozen importlib"):
+            if name in TERMINAL or name.partition(".")[0] in FRAMEWORK or file.startswith("<frozen importlib"):
                 return False
             frame = frame.f_back  # type: ignore[assignment]
         return False
