@@ -8,3 +8,4 @@ mod by_flags;
 mod codes;
 mod install;
 mod machine;
+mod readme;
