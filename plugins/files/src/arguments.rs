@@ -32,8 +32,8 @@ arguments! {
         // Other names for the same, which are taken, and which no model has to read about.
         #[schemars(skip)] head: Option<f64>,
         #[schemars(skip)] tail: Option<f64>,
-        #[schemars(skip)] #[serde(alias = "start_line")] start_line: Option<u32>,
-        #[schemars(skip)] #[serde(alias = "end_line")] end_line: Option<u32>,
+        #[schemars(skip)] #[serde(alias = "start_line")] start_line: Option<f64>,
+        #[schemars(skip)] #[serde(alias = "end_line")] end_line: Option<f64>,
     }
     Write {
         /// The path, absolute, or relative to the first open folder.

@@ -41,7 +41,7 @@ struct Files;
 
 #[tools]
 impl Files {
-    /// Reads a text file, or the part of it that `offset` and `limit` give, in lines.
+    /// Reads a text file. `offset` and `limit` read a part of the file, in lines.
     #[tool(title = "Read Text File", read_only, open_world = false)]
     fn read_text_file(args: ReadText) -> Result<Said> {
         reading(&args.path, |path| text::part(path, &args))
@@ -75,7 +75,7 @@ impl Files {
         })
     }
 
-    /// Reads several text files at once. A file that cannot be read does not stop the others.
+    /// Reads several text files at once, and says which of them it cannot open.
     #[tool(title = "Read Multiple Files", read_only, open_world = false)]
     fn read_multiple_files(args: ManyPaths) -> Result<Said> {
         let one = |path: &String| match reading(path, text::read) {

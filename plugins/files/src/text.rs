@@ -72,11 +72,15 @@ fn wanted_part(wanted: &ReadText) -> Result<Part> {
     let range = match (wanted.start_line, wanted.end_line) {
         (None, None) => None,
         (start, end) => {
-            let (start, end) = (start.unwrap_or(1), end.unwrap_or(u32::MAX));
+            let number = |name, line: Option<f64>, otherwise| match line {
+                None => Ok(otherwise),
+                Some(_) => count(name, line).map(Option::unwrap_or_default),
+            };
+            let (start, end) = (number("startLine", start, 1)?, number("endLine", end, u64::from(u32::MAX))?);
             if start == 0 || end < start {
                 return Err(Error::failed("lines are counted from 1, and startLine comes before endLine"));
             }
-            Some(Part::Lines { skipped: u64::from(start) - 1, wanted: u64::from(end - start) + 1, paged: false })
+            Some(Part::Lines { skipped: start - 1, wanted: end - start + 1, paged: false })
         }
     };
     let head = head.map(|wanted| Part::Lines { skipped: 0, wanted, paged: false });
@@ -246,6 +250,7 @@ mod tests {
             (json!({ "path": "f", "tail": 2, "limit": 3 }), None),
             (json!({ "path": "f", "startLine": 2, "offset": 3 }), None),
             (json!({ "path": "f", "startLine": 0 }), None),
+            (json!({ "path": "f", "start_line": 3.0 }), lines(2, u64::from(u32::MAX) - 2, false)),
             (json!({ "path": "f", "head": 1.5 }), None),
         ] {
             assert_eq!(wanted(given.clone()), expected, "{given}");

@@ -266,7 +266,7 @@ async fn of_large_files_only_what_is_asked_for_is_read() {
     let lines: String = (0..2_000_000).map(|line| format!("{line:08} and what was logged there\n")).collect();
     std::fs::write(&path, &lines).unwrap();
     let refused = editor.refuses("read_text_file", json!({ "path": path })).await;
-    assert!(refused.contains("offset and limit, head or tail"), "{refused}");
+    assert!(refused.contains("read it in parts, with offset and limit"), "{refused}");
     let line = lines.find('\n').unwrap() + 1;
     let of = |from: usize, count: usize| &lines[from * line..(from + count) * line];
     for (arguments, expected) in [

@@ -324,11 +324,11 @@ async fn sigterm_ends_streams_and_the_process() {
 /// Beyond this process's user, every user of the machine can connect to a loopback port.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_can_call_without_a_token_is_said() {
-    let said = "every user of this machine can call everything that is served at 127.0.0.1:";
+    let said = "only programs of this user and of root are served at 127.0.0.1:";
     let (_folder, server) = started("", &[]).await;
     server.wait_for_log(said).await;
     let token = [("WHARF_TOKEN", "s3cret-of-tests-1")];
     let (_folder, server) = started("token.env = 'WHARF_TOKEN'", &token).await;
     server.wait_for_log("serving MCP at").await;
-    assert!(!server.log().contains("every user"), "{}", server.log());
+    assert!(!server.log().contains("only programs of this user"), "{}", server.log());
 }

@@ -360,7 +360,12 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     for socket in &mut sockets {
         let Some(address) = socket.address() else { continue };
         check_reachable(operator, address)?;
-        if !wants_authentication(operator) && !socket.serve_owner() {
+        if wants_authentication(operator) {
+            continue;
+        }
+        if socket.serve_owner() {
+            tracing::info!("only programs of this user and of root are served at {address}, because there is no login");
+        } else {
             tracing::warn!(
                 "every user of this machine can call everything that is served at {address}; for clients of your own only, set \
                  `token` in [http], or listen on a Unix socket"

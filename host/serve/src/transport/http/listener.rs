@@ -5,7 +5,7 @@ use std::{convert::Infallible, os::fd::AsFd, sync::Arc, time::Duration};
 use anyhow::{Result, ensure};
 use axum::routing::get;
 use futures_util::{FutureExt, future::select_all};
-use http::{HeaderValue, header};
+use http::{HeaderValue, StatusCode, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -82,7 +82,8 @@ impl Listener {
         };
         let replica = server.cluster.as_ref().map(|cluster| &*cluster.name);
         let mut routes = Routes::new(server, MCP_PATH);
-        routes.all = routes.all.route("/", get(health::about));
+        let not_found = || async { StatusCode::NOT_FOUND };
+        routes.all = routes.all.route("/", get(health::about).fallback(not_found));
         let front = Arc::new(Front::new(routes, &server.startup.http, replica)?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
