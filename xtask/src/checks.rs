@@ -1,7 +1,15 @@
 //! The checks that need more than Rust, and the three tiers: what a pull request has to pass, what a merge has to, and what runs before a
 //! release. `.ci/run`, the table in CONTRIBUTING.md and the workflow for pull requests are all made of, or compared with, the list here.
 
-use std::path::Path;
+use std::{
+    env,
+    fs::{self, File},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{Condvar, Mutex, PoisonError},
+    thread,
+    time::Instant,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -100,8 +108,8 @@ const CHECKS: [Check; 20] = [
         name: "existing",
         what: "existing MCP servers in Python and TypeScript as plugins; --brief for a few",
         needs: "npm, Python 3",
-        merge: Some((&["--brief"], 2.0)),
-        release: Some((&[], 30.0)),
+        merge: Some((&["--brief"], 5.0)),
+        release: Some((&[], 35.0)),
         run: existing::check,
     },
     Check {
@@ -222,23 +230,105 @@ pub fn all() -> Result<()> {
     package::run_command(&root(), &["--check".to_owned()])
 }
 
-/// Runs the checks of a tier, and names all that failed at the end.
-fn tier(of: impl Fn(&Check) -> Runs) -> Result<()> {
-    let chosen: Vec<(&Check, &[&str], f32)> =
-        CHECKS.iter().filter_map(|check| of(check).map(|(arguments, minutes)| (check, arguments, minutes))).collect();
-    let mut left: f32 = chosen.iter().map(|(_, _, minutes)| minutes).sum();
-    let mut failed = Vec::new();
-    for (index, (check, arguments, minutes)) in chosen.iter().enumerate() {
-        let line = [&[check.name], *arguments].concat().join(" ");
-        say(&format!("[{}/{}] check {line} (about {left:.0} minutes left)", index + 1, chosen.len()));
-        left -= minutes;
-        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        if let Err(error) = (check.run)(&root(), &arguments) {
-            say(&format!("error: {error:#}"));
-            failed.push(line);
-        }
+/// Checks that use what another one makes, after it.
+const AFTER: [(&str, &str); 1] = [("slots", "languages")];
+/// Checks whose bounds on time need the machine for themselves.
+const ALONE: [&str; 3] = ["clients", "replicas", "soak"];
+
+/// A check of a tier: the arguments that it runs with, and the minutes that it takes.
+type Chosen<'c> = (&'c Check, &'static [&'static str], f32);
+
+/// How far the checks of a tier are.
+struct Progress<'c> {
+    waiting: Vec<Chosen<'c>>,
+    ended: Vec<&'static str>,
+    failed: Vec<String>,
+    begun: usize,
+    /// The minutes of all checks that have not begun.
+    left: f32,
+}
+
+impl<'c> Progress<'c> {
+    /// Takes the first check that can begin. `alone`: one of those that run alone.
+    fn next(&mut self, alone: bool) -> Option<Chosen<'c>> {
+        let has_ended = |name: &str| AFTER.iter().all(|(later, first)| name != *later || self.ended.contains(first));
+        let at = self
+            .waiting
+            .iter()
+            .position(|(check, ..)| ALONE.contains(&check.name) == alone && (alone || has_ended(check.name)))?;
+        let chosen = self.waiting.remove(at);
+        self.begun += 1;
+        let (all, line) = (self.begun + self.waiting.len(), line_of(chosen));
+        say(&format!("[{}/{all}] check {line} ({:.0} minutes of work left, for two at a time)", self.begun, self.left));
+        self.left -= chosen.2;
+        Some(chosen)
     }
+}
+
+fn line_of((check, arguments, _): Chosen<'_>) -> String {
+    [&[check.name], arguments].concat().join(" ")
+}
+
+/// Runs the checks of a tier, and names all that failed at the end. Most wait more than they compute, so two run at a time, each in a process
+/// of its own whose output is printed when it has ended, and is in target/xtask until then.
+fn tier(of: impl Fn(&Check) -> Runs) -> Result<()> {
+    let mut waiting: Vec<Chosen<'_>> =
+        CHECKS.iter().filter_map(|check| of(check).map(|(arguments, minutes)| (check, arguments, minutes))).collect();
+    // The longest first, so that none of them is left at the end.
+    waiting.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
+    let left = waiting.iter().map(|(_, _, minutes)| minutes).sum();
+    let progress = Progress { waiting, ended: Vec::new(), failed: Vec::new(), begun: 0, left };
+    let (progress, changed) = (Mutex::new(progress), Condvar::new());
+    let lane = |alone: bool| {
+        let mut now = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(chosen) = now.next(alone) {
+                drop(now);
+                let passed = in_process(chosen);
+                now = progress.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(error) = passed {
+                    say(&format!("error: {error:#}"));
+                    now.failed.push(line_of(chosen));
+                }
+                now.ended.push(chosen.0.name);
+                changed.notify_all();
+            } else if now.waiting.iter().any(|(check, ..)| ALONE.contains(&check.name) == alone) {
+                now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| lane(false));
+        }
+    });
+    lane(true);
+    let failed = progress.into_inner().unwrap_or_else(PoisonError::into_inner).failed;
     ensure!(failed.is_empty(), "failed: {}", failed.join("; "));
+    Ok(())
+}
+
+/// Runs a check in a process of its own, and prints its output in one piece.
+fn in_process(chosen: Chosen<'_>) -> Result<()> {
+    let began = Instant::now();
+    let (line, (check, arguments, _)) = (line_of(chosen), chosen);
+    let folder = root().join("target/xtask");
+    fs::create_dir_all(&folder)?;
+    let log = folder.join(format!("{}.log", check.name));
+    let output = File::create(&log)?;
+    let status = Command::new(env::current_exe()?)
+        .args(["check", check.name])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()?;
+    let text = fs::read(&log)?;
+    let text = String::from_utf8_lossy(&text);
+    say(&format!("---- check {line}, {:.0} s\n{}", began.elapsed().as_secs_f32(), text.trim_end()));
+    ensure!(status.success(), "check {line}: {status}");
     Ok(())
 }
 
@@ -260,8 +350,13 @@ pub fn table() -> String {
         }
         None => String::new(),
     };
-    let sum =
-        |of: fn(&Check) -> Runs| CHECKS.iter().filter_map(of).map(|(_, minutes)| minutes).sum::<f32>() + TEST_MINUTES;
+    let sum = |of: fn(&Check) -> Runs| {
+        let minutes = |check: &Check| {
+            let at_a_time = if ALONE.contains(&check.name) { 1.0 } else { 2.0 };
+            of(check).map_or(0.0, |(_, minutes)| minutes / at_a_time)
+        };
+        CHECKS.iter().map(minutes).sum::<f32>() + TEST_MINUTES
+    };
     let mut lines = vec![
         "| command | tests | needs | pull request: `cargo xtask test` | merge: `.ci/run` | release: `cargo xtask all` |".to_owned(),
         "|---|---|---|---|---|---|".to_owned(),
