@@ -22,11 +22,6 @@ export const INTENDED = {
       applies: (_, __, ours) => ['it is binary data', 'This is not UTF-8'].some((said) => text(ours).includes(said)),
     },
     {
-      id: 'pictures and sounds',
-      reason: 'a line of text follows, for models whose clients drop what is not text',
-      applies: ({ tool }, _, ours) => tool === 'read_media_file' && text(ours).includes(' bytes]'),
-    },
-    {
       id: 'modes of files',
       reason: 'WASI tells a plugin nothing of modes, so get_file_info has no line for them',
       applies: ({ tool }, theirs, ours) => tool === 'get_file_info' && !theirs.result.isError && !ours.result.isError,

@@ -99,7 +99,7 @@ fn hostile(root: &Path, wharf: &Path, server: &Path) -> Result<()> {
     let own_file = format!("path={}", root.join("Cargo.toml").display());
     let tries: [(&[&str], &str); 8] = [
         (&["show_what_the_build_got"], "[]"),
-        (&["show_environment"], "{}"),
+        (&["show_environment"], "{'HOME': '/home'}"),
         (&["read_key"], "Error executing tool read_key"),
         (&["read_file", &own_file], "No such file or directory"),
         (&["send_environment"], "does not allow this request to collector.example"),
