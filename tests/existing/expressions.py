@@ -344,7 +344,7 @@ import os; os.rename(FOLDER + "/no-such", FOLDER + "/x")
 import os, shutil; open(FOLDER + "/c1", "w").write("c"); shutil.copy(FOLDER + "/c1", FOLDER + "/c2") == FOLDER + "/c2", open(FOLDER + "/c2").read()
 import shutil, os; os.makedirs(FOLDER + "/t/u", exist_ok=True); shutil.rmtree(FOLDER + "/t"); os.path.exists(FOLDER + "/t")
 import shelve; s = shelve.open(FOLDER + "/shelf"); s["a"] = 1; s["a"]
-import glob, os; open(FOLDER + "/g.dat", "w").close(); [os.path.basename(one) for one in glob.glob(FOLDER + "/*.dat")]
+import glob, os; open(FOLDER + "/g.dat", "w").close(); [os.path.basename(one) for one in glob.glob(FOLDER + "/g*.dat")]
 import pathlib; h = pathlib.Path(parts.__file__).parent; (h / "data" / "lines.txt").read_text(), (h / "data" / "lines.txt").read_bytes()
 import pathlib; h = pathlib.Path(parts.__file__).parent; f = open(h / "data" / "lines.txt", newline=""); f.read(), f.name.rpartition("/")[2], f.mode, f.encoding
 import pathlib; h = pathlib.Path(parts.__file__).parent; open(h / "data" / "lines.txt", encoding="latin-1").readlines(), list(open(h / "data" / "lines.txt", "rb"))
