@@ -95,8 +95,8 @@ pub struct PluginCall<O> {
 }
 
 impl LoadedPlugin {
-    /// Runs a call. It may wait for a place first, within its deadline; before that, for as long at most, for earlier calls in its instance. Dropping the future stops the call after at most 5 ms of
-    /// computing.
+    /// Runs a call. It may wait for a place first, within its deadline; before that, for as long at most, for earlier calls in its instance.
+    /// Dropping the future stops the call after at most 5 ms of computing.
     pub async fn call<O: Operation>(&self, call: PluginCall<O>) -> Report<O::Outcome> {
         let PluginCall { operation, scope, events, timeout, client, party } = call;
         let limits = &self.0.spec.limits;

@@ -87,7 +87,7 @@ impl<T> Warm<T> {
         found.map(|one| one.instance)
     }
 
-    /// Retains an instance that holds `bytes` of memory. If there is no room for it, others are dropped, or it is.
+    /// Retains an instance that holds `bytes` of memory. If there is no room for it, other instances are dropped, or this one.
     pub(crate) fn put(&self, owner: Owner, bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();

@@ -167,7 +167,7 @@ impl Listening {
 impl Session {
     /// Returns the name of the session in records. The id itself is not recorded, since it works like a token while the session lives.
     pub fn digest(&self) -> &str {
-        self.digest.get_or_init(|| short_digest(&self.id))
+        self.digest.get_or_init(|| short_digest(&*self.id))
     }
 
     /// Performs the handshake. The memory of the session is charged to the client. Returns the session and the result of `initialize`.

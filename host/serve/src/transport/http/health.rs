@@ -17,21 +17,6 @@ use serde_json::json;
 use super::{connections::peer, guard, refused::json};
 use crate::client::server::Server;
 
-/// What a person reads who opens the server's address in a browser.
-const ABOUT: &str = r#"This is wharf, a server for the Model Context Protocol (MCP).
-There is nothing to see here: MCP clients connect to <this address>/mcp. For example:
-
-  claude mcp add --transport http wharf <this address>/mcp
-  codex mcp add wharf --url <this address>/mcp
-
-Most others have a config with: "wharf": { "type": "http", "url": "<this address>/mcp" }
-"#;
-
-/// Returns the answer to `GET /`.
-pub async fn about() -> &'static str {
-    ABOUT
-}
-
 /// Returns the routes `/livez` and `/readyz`; and `/healthz`, which is older and says only whether everything is loaded.
 pub fn routes(server: &Arc<Server>) -> Router {
     Router::new()

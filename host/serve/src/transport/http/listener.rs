@@ -3,9 +3,8 @@
 use std::{convert::Infallible, os::fd::AsFd, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
-use axum::routing::get;
 use futures_util::{FutureExt, future::select_all};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, header};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -16,10 +15,9 @@ use super::{
     connections::{Connections, Peer, Place, Remote},
     forwarded::is_proxy,
     front::Front,
-    health,
     one_timer::OneTimer,
     paced::{PACE_INTERVAL, Paced},
-    routes::Routes,
+    routes::{Routes, with_page},
     socket::{Accepted, Socket},
     tls::Tls,
     unsent::{Flushed, Kept},
@@ -82,8 +80,7 @@ impl Listener {
         };
         let replica = server.cluster.as_ref().map(|cluster| &*cluster.name);
         let mut routes = Routes::new(server, MCP_PATH);
-        let not_found = || async { StatusCode::NOT_FOUND };
-        routes.all = routes.all.route("/", get(health::about).fallback(not_found));
+        routes.all = with_page(routes.all);
         let front = Arc::new(Front::new(routes, &server.startup.http, replica)?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }

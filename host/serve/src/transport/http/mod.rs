@@ -24,6 +24,8 @@ pub mod reply;
 pub mod resume;
 pub mod routes;
 pub mod sessions;
+#[cfg(target_os = "linux")]
+mod sock_diag;
 pub mod socket;
 mod sse;
 pub mod sse_legacy;

@@ -1,34 +1,19 @@
 //! Which user's program is at the other end of a TCP connection within this machine: what Linux says of the socket there
 //! (`NETLINK_SOCK_DIAG`). A Unix socket tells this by itself.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-};
+use std::{io, net::SocketAddr};
 
-use rustix::{
-    io::Errno,
-    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with},
-    process::geteuid,
-};
+use rustix::process::geteuid;
 use tokio::net::{TcpListener, TcpStream};
 
-/// `SOCK_DIAG_BY_FAMILY`, the type of the request and of its answer.
-const BY_FAMILY: u16 = 20;
-/// `NLM_F_REQUEST`.
-const REQUEST: u16 = 1;
-/// `IPPROTO_TCP`.
-const TCP: u8 = 6;
-/// `struct nlmsghdr`.
-const HEADER_BYTES: usize = 16;
-/// `struct nlmsghdr`, then `struct inet_diag_req_v2`.
-const REQUEST_BYTES: usize = HEADER_BYTES + 56;
-/// Where the answer, `struct inet_diag_msg` after `struct nlmsghdr`, has the state, the user and the inode.
-const STATE: usize = HEADER_BYTES + 1;
-const USER: usize = HEADER_BYTES + 64;
-const INODE: usize = HEADER_BYTES + 68;
-/// `TCP_SYN_SENT`: such a socket is not the other end of a connection that was accepted, but of the next one from the same port.
-const SYN_SENT: u8 = 2;
+#[cfg(target_os = "linux")]
+use super::sock_diag::holder;
+
+/// Other systems are not asked.
+#[cfg(not(target_os = "linux"))]
+fn holder(_own: SocketAddr, _other: SocketAddr) -> io::Result<Option<u32>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
 
 /// Whether the system says who holds a socket: whether it knows that this listener is held by this process's user.
 pub fn is_known(listener: &TcpListener) -> bool {
@@ -40,7 +25,7 @@ pub fn is_known(listener: &TcpListener) -> bool {
 /// Whether the other end of a connection within this machine is held by a program of this process's user, or of root. One that nobody
 /// holds any more is not.
 pub fn is_own(stream: &TcpStream) -> bool {
-    let ends = || Ok((stream.peer_addr()?, stream.local_addr()?));
+    let ends = || io::Result::Ok((stream.peer_addr()?, stream.local_addr()?));
     match ends().and_then(|(peer, own)| holder(peer, own)) {
         Ok(Some(user)) => user == 0 || user == geteuid().as_raw(),
         Ok(None) => false,
@@ -51,69 +36,7 @@ pub fn is_own(stream: &TcpStream) -> bool {
     }
 }
 
-/// Returns the user who holds the socket of this machine with these two addresses, its own first.
-fn holder(own: SocketAddr, other: SocketAddr) -> io::Result<Option<u32>> {
-    let netlink = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        Some(netlink::SOCK_DIAG),
-    )?;
-    send(&netlink, &request(own, other), SendFlags::empty())?;
-    let mut answer = [0; 512];
-    // The system has answered when `send` returns.
-    let (read, _) = recv(&netlink, &mut answer, RecvFlags::empty())?;
-    parse(answer.get(..read).unwrap_or_default())
-}
-
-fn request(own: SocketAddr, other: SocketAddr) -> [u8; REQUEST_BYTES] {
-    let (own_ip, other_ip) = (own.ip().to_canonical(), other.ip().to_canonical());
-    let family = if own_ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let mut bytes = Vec::with_capacity(REQUEST_BYTES);
-    bytes.extend((REQUEST_BYTES as u32).to_ne_bytes());
-    bytes.extend(BY_FAMILY.to_ne_bytes());
-    bytes.extend(REQUEST.to_ne_bytes());
-    bytes.extend([0; 8]); // The number of the request, and who asks: the system sets both.
-    bytes.extend([family.as_raw() as u8, TCP, 0, 0]);
-    bytes.extend(u32::MAX.to_ne_bytes()); // In every state.
-    bytes.extend(own.port().to_be_bytes());
-    bytes.extend(other.port().to_be_bytes());
-    for address in [own_ip, other_ip] {
-        let mut field = [0; 16];
-        match address {
-            IpAddr::V4(address) => field[..4].copy_from_slice(&address.octets()),
-            IpAddr::V6(address) => field = address.octets(),
-        }
-        bytes.extend(field);
-    }
-    bytes.extend([0; 4]); // At any interface.
-    bytes.extend([0xff; 8]); // Without a cookie.
-    bytes.try_into().unwrap_or([0; REQUEST_BYTES])
-}
-
-fn parse(answer: &[u8]) -> io::Result<Option<u32>> {
-    let number = |at: usize| answer.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
-    let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
-    match kind {
-        Some(BY_FAMILY) => {}
-        // An error is its negative number.
-        _ => {
-            let errno = number(HEADER_BYTES).map_or(0, |error| (error as i32).wrapping_neg());
-            return if errno == Errno::NOENT.raw_os_error() {
-                Ok(None)
-            } else {
-                Err(io::Error::from_raw_os_error(errno))
-            };
-        }
-    }
-    let (Some(&state), Some(user), Some(inode)) = (answer.get(STATE), number(USER), number(INODE)) else {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    };
-    // A socket that its program has closed has no inode, and Linux then calls its user 0.
-    Ok((state != SYN_SENT && inode != 0).then_some(user))
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
@@ -133,14 +56,5 @@ mod tests {
         }
         let nowhere = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
         assert_eq!(holder(nowhere.0, nowhere.1).unwrap(), None);
-    }
-
-    #[test]
-    fn what_is_not_an_answer_is_an_error() {
-        let answer = |kind: u16, rest: &[u8]| [&[0; 4], &kind.to_ne_bytes()[..], &[0; 10], rest].concat();
-        assert!(parse(&[]).is_err());
-        assert!(parse(&answer(BY_FAMILY, &[2, 1])).is_err());
-        assert!(parse(&answer(2, &(-1_i32).to_ne_bytes())).is_err());
-        assert_eq!(parse(&answer(2, &(-2_i32).to_ne_bytes())).unwrap(), None);
     }
 }

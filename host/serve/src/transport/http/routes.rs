@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::{Path as UrlPath, Request as HttpRequest, State},
     response::Response as HttpResponse,
-    routing::any,
+    routing::{any, get},
 };
 use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
@@ -25,6 +25,16 @@ use crate::client::server::Server;
 
 /// How long a browser may cache the answer to a CORS preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
+
+/// What a person reads who opens the server's address in a browser.
+const ABOUT: &str = r#"This is wharf, a server for the Model Context Protocol (MCP).
+There is nothing to see here: MCP clients connect to <this address>/mcp. For example:
+
+  claude mcp add --transport http wharf <this address>/mcp
+  codex mcp add wharf --url <this address>/mcp
+
+Most others have a config with: "wharf": { "type": "http", "url": "<this address>/mcp" }
+"#;
 
 /// All routes of a server.
 pub struct Routes {
@@ -58,6 +68,12 @@ impl Routes {
         let direct = server.startup.http.allowed_origins.is_empty();
         Self { all, direct: direct.then(|| Direct { path: path.into(), endpoint }) }
     }
+}
+
+/// Adds the page at `/` for people. Clients that look for an older transport there get 404, as for every other path.
+pub fn with_page(routes: Router) -> Router {
+    let not_found = || async { StatusCode::NOT_FOUND };
+    routes.route("/", get(|| async { ABOUT }).fallback(not_found))
 }
 
 fn routes(server: &Arc<Server>, path: &str, shared: Arc<Endpoint>) -> Router {
