@@ -243,25 +243,21 @@ struct Progress<'c> {
     waiting: Vec<Chosen<'c>>,
     ended: Vec<&'static str>,
     failed: Vec<String>,
-    begun: usize,
-    /// The minutes of all checks that have not begun.
-    left: f32,
+    /// The number of checks in all.
+    all: usize,
 }
 
 impl<'c> Progress<'c> {
     /// Takes the first check that can begin. `alone`: one of those that run alone.
     fn next(&mut self, alone: bool) -> Option<Chosen<'c>> {
-        let has_ended = |name: &str| AFTER.iter().all(|(later, first)| name != *later || self.ended.contains(first));
-        let at = self
-            .waiting
-            .iter()
-            .position(|(check, ..)| ALONE.contains(&check.name) == alone && (alone || has_ended(check.name)))?;
-        let chosen = self.waiting.remove(at);
-        self.begun += 1;
-        let (all, line) = (self.begun + self.waiting.len(), line_of(chosen));
-        say(&format!("[{}/{all}] check {line} ({:.0} minutes of work left, for two at a time)", self.begun, self.left));
-        self.left -= chosen.2;
-        Some(chosen)
+        let can_begin = |name: &str| AFTER.iter().all(|(later, first)| name != *later || self.ended.contains(first));
+        let is_next = |(check, ..): &Chosen<'_>| ALONE.contains(&check.name) == alone && can_begin(check.name);
+        let at = self.waiting.iter().position(is_next)?;
+        let (line, left) =
+            (line_of(*self.waiting.get(at)?), self.waiting.iter().map(|(_, _, minutes)| minutes).sum::<f32>());
+        let number = self.all - self.waiting.len() + 1;
+        say(&format!("[{number}/{}] check {line} ({left:.0} minutes of work left, for two at a time)", self.all));
+        Some(self.waiting.remove(at))
     }
 }
 
@@ -276,8 +272,7 @@ fn tier(of: impl Fn(&Check) -> Runs) -> Result<()> {
         CHECKS.iter().filter_map(|check| of(check).map(|(arguments, minutes)| (check, arguments, minutes))).collect();
     // The longest first, so that none of them is left at the end.
     waiting.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
-    let left = waiting.iter().map(|(_, _, minutes)| minutes).sum();
-    let progress = Progress { waiting, ended: Vec::new(), failed: Vec::new(), begun: 0, left };
+    let progress = Progress { all: waiting.len(), waiting, ended: Vec::new(), failed: Vec::new() };
     let (progress, changed) = (Mutex::new(progress), Condvar::new());
     let lane = |alone: bool| {
         let mut now = progress.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
-//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then what docs/existing.md shows, then published servers by the scripts in `tests/existing`,
-//! which compare them with the same servers outside of wharf.
+//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then what docs/existing.md shows, then
+//! published servers by the scripts in `tests/existing`, which compare them with the same servers outside of wharf.
 
 use std::{
     env, fs,
