@@ -465,6 +465,14 @@ async def main():
 main()
 ---
 import asyncio
+async def inner():
+    return await asyncio.to_thread(abs, -2)
+asyncio.run(asyncio.to_thread(asyncio.run, inner()))
+---
+from concurrent.futures import ProcessPoolExecutor
+ProcessPoolExecutor(1, max_tasks_per_child=1)._max_workers
+---
+import asyncio
 async def main():
     queue = asyncio.Queue()
     asyncio.get_running_loop().call_later(0.01, queue.put_nowait, "item")

@@ -43,7 +43,7 @@ def requirement(said: str) -> tuple[str, str | None] | None:
         return None
     found = PYPI.fullmatch(said)
     if not found:
-        raise CompatError(f"`{said}` is not a package: write pypi:NAME or pypi:NAME==VERSION")
+        raise CompatError(f"`{said}` is not a package: write pypi:NAME or pypi:NAME==VERSION, and #SCRIPT after it to name its script")
     return found[1], found[2]
 
 

@@ -5,7 +5,6 @@ Elements can be read and searched; changing and writing them needs lxml itself.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -18,13 +17,22 @@ import lxml.etree
 WHY = "lxml is compiled, and what takes its place only reads and searches pages"
 
 
+class _Attributes(dict[str, str]):
+    """The attributes of an element."""
+
+    def _no(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"attributes of an element cannot be changed inside of a plugin: {WHY}")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _no  # type: ignore[assignment]
+
+
 class HtmlElement:
     """An element of a page."""
 
     def __init__(self, element: Any, page: Any) -> None:
         self._element, self._page = element, page
         self.tag, self.text, self.tail = element.tag, element.text, element.tail
-        self.attrib = types.MappingProxyType(element.attrib)
+        self.attrib = _Attributes(element.attrib)
         self._read = True
 
     def get(self, name: str, default: str | None = None) -> str | None:
@@ -87,7 +95,8 @@ class HtmlElement:
         except elementpath.ElementPathError as problem:
             raise lxml.etree.XPathEvalError(str(problem)) from None
         if not isinstance(found, list):
-            return found
+            # XPath 1.0 knows one kind of number.
+            return float(found) if isinstance(found, int) and not isinstance(found, bool) else found
         return [HtmlElement(one, self._page) if isinstance(one, ElementTree.Element) else one for one in found]
 
 

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from ..core.infer import told_digits
+
 __version__ = "3.13.0"
 OPT_APPEND_NEWLINE, OPT_INDENT_2, OPT_NAIVE_UTC, OPT_NON_STR_KEYS, OPT_OMIT_MICROSECONDS = 1024, 1, 2, 4, 8
 OPT_PASSTHROUGH_DATACLASS, OPT_PASSTHROUGH_DATETIME, OPT_PASSTHROUGH_SUBCLASS, OPT_SERIALIZE_DATACLASS = 2048, 512, 256, 0
@@ -48,7 +50,7 @@ def _constant(text: str) -> Any:
     raise ValueError(text)
 
 
-CONTROL, ALONE = re.compile(r"[\ud800-\udfff]"), "lone leading surrogate in hex escape"
+SURROGATE, ALONE = re.compile(r"[\ud800-\udfff]"), "lone leading surrogate in hex escape"
 
 
 def loads(text: Any, /) -> Any:
@@ -82,14 +84,10 @@ def loads(text: Any, /) -> Any:
 
 def _is_alone(value: Any) -> bool:
     if isinstance(value, str):
-        return CONTROL.search(value) is not None
+        return SURROGATE.search(value) is not None
     if isinstance(value, dict):
         return any(_is_alone(one) for pair in value.items() for one in pair)
     return isinstance(value, list) and any(map(_is_alone, value))
-
-
-ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 def _text(value: str) -> str:
@@ -97,21 +95,15 @@ def _text(value: str) -> str:
         value.encode()
     except UnicodeError:
         raise JSONEncodeError("str is not valid UTF-8: surrogates not allowed") from None
-    return '"' + ESCAPED.sub(lambda one: ESCAPES.get(one[0]) or f"\\u{ord(one[0]):04x}", str.__str__(value)) + '"'
+    return json.encoder.encode_basestring(value)
 
 
 def number(value: float) -> str:
     """Returns the shortest digits of a number, as Rust's libraries write them."""
     if value != value or value in (float("inf"), float("-inf")):
         return "null"
-    text = float.__repr__(value)
-    if "e" not in text:
-        return text
-    digits, _, power = text.partition("e")
-    if power == "-05":
-        sign, digits = ("-", digits[1:]) if digits[0] == "-" else ("", digits)
-        return f"{sign}0.0000{digits.replace('.', '')}"
-    return f"{digits}e{int(power):+d}"
+    text = told_digits(value)
+    return text if "e-" in text else text.replace("e", "e+")
 
 
 def _moment(value: datetime.datetime, option: int) -> str:

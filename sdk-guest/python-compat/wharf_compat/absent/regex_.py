@@ -25,7 +25,7 @@ ONLY = V1 | B | E | F | P | R | W
 """Flags that `re` does not have."""
 WHY = "a plugin has `re` in the place of the compiled package regex"
 OTHER = re.compile(
-    r"""\\.|\[\^?\]?(?:[^\]\\[]|\\.|\[(?!:))*(?:\[:|--|&&|\|\||~~)|\(\?(?:\||[a-zA-Z-]*[VbefprwV][a-zA-Z0-9-]*[:)]|[R0-9&+-]|P>|\((?:DEFINE|\?))|[)\w.\]]\{[^}]*[a-z]"""
+    r"""\\.|\[\^?\]?(?:[^\]\\[]|\\.|\[(?!:))*(?:\[:|--|&&|\|\||~~)|\(\?(?:\||[a-zA-Z-]*[Vbefprw][a-zA-Z0-9-]*[:)]|[R0-9&+-]|P>|\((?:DEFINE|\?))|[)\w.\]]\{[^}]*[a-z]"""
 )
 """What `re` reads in another way, or not at all."""
 PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([A-Za-z_ ]+)\}|([A-Za-z]))|\\.", re.DOTALL)
@@ -98,6 +98,16 @@ class Match:
         return repr(self._real).replace("<re.", "<regex.", 1)
 
 
+def _finds(name: str) -> Any:
+    """Returns the method of this name, which finds one match."""
+
+    def finds(self: Pattern, string: Any, pos: Any = None, endpos: Any = None, **more: Any) -> Any:
+        found = getattr(self._real, name)(*self._given(string, pos, endpos, more))
+        return None if found is None else Match(found, self)
+
+    return finds
+
+
 class Pattern:
     """A pattern of `re`."""
 
@@ -105,9 +115,6 @@ class Pattern:
         self._real, self.pattern = real, pattern
         self.groupindex, self.groups = dict(real.groupindex), real.groups
         self.flags = real.flags | V0
-
-    def _one(self, found: Any) -> Any:
-        return None if found is None else Match(found, self)
 
     def _given(self, string: Any, pos: Any, endpos: Any, more: dict[str, Any]) -> tuple[Any, ...]:
         for name in ("overlapped", "partial"):
@@ -122,14 +129,7 @@ class Pattern:
         last = length if endpos is None else max(0, endpos + length if endpos < 0 else endpos)
         return string, first, last
 
-    def match(self, string: Any, pos: Any = None, endpos: Any = None, **more: Any) -> Any:
-        return self._one(self._real.match(*self._given(string, pos, endpos, more)))
-
-    def fullmatch(self, string: Any, pos: Any = None, endpos: Any = None, **more: Any) -> Any:
-        return self._one(self._real.fullmatch(*self._given(string, pos, endpos, more)))
-
-    def search(self, string: Any, pos: Any = None, endpos: Any = None, **more: Any) -> Any:
-        return self._one(self._real.search(*self._given(string, pos, endpos, more)))
+    match, fullmatch, search = map(_finds, ("match", "fullmatch", "search"))
 
     def findall(self, string: Any, pos: Any = None, endpos: Any = None, overlapped: bool = False, **more: Any) -> Any:
         return self._real.findall(*self._given(string, pos, endpos, {"overlapped": overlapped, **more}))

@@ -97,7 +97,7 @@ class SSLContext:
 
     @verify_mode.setter
     def verify_mode(self, value: Any) -> None:
-        # A server that accepts any certificate gets more than that.
+        # wharf verifies certificates in any case.
         if value == VerifyMode.CERT_NONE and self._check:
             raise ValueError("Cannot set verify_mode to CERT_NONE when check_hostname is enabled.")
         self._verify = VerifyMode(value)
@@ -124,7 +124,7 @@ class SSLContext:
         raise SSLError(f"a certificate of the client cannot be used: {OWN}")
 
     def load_verify_locations(self, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
-        """Takes authorities that are there; the operator's count."""
+        """Checks that the file is there. Only the operator's authorities count."""
         if cafile is None and capath is None and not cadata:
             raise TypeError("cafile, capath and cadata cannot be all omitted")
         if cafile is not None:
@@ -137,7 +137,10 @@ class SSLContext:
     def get_ciphers(self) -> Any:
         raise SSLError(f"ciphers cannot be listed: {OWN}")
 
-    get_ca_certs = cert_store_stats = session_stats = get_ciphers  # type: ignore[assignment]
+    def get_ca_certs(self, binary_form: bool = False) -> Any:
+        raise SSLError(f"authorities cannot be listed: {OWN}")
+
+    cert_store_stats = session_stats = get_ca_certs  # type: ignore[assignment]
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> Any:
         from ..runtime.loop import NO_SOCKETS

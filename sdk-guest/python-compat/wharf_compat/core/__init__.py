@@ -16,7 +16,7 @@ from .errors import (
     list_all_errors,
 )
 from .infer import to_json, to_jsonable_python
-from .jsontext import parsed as from_json
+from .jsontext import from_json
 from .serialize import SchemaSerializer
 from .urls import MultiHostUrl, Url
 from .validator import SchemaValidator

@@ -276,13 +276,13 @@ def json_(schema: Any, builder: Builder) -> Check:
     inner = builder.build(schema["schema"]) if schema.get("schema") else None
 
     def check(value: Any, state: State) -> Any:
-        from .jsontext import Unreadable, from_json
+        from .jsontext import from_json
 
         if not isinstance(value, (str, bytes, bytearray)):
             raise fail("json_type", value)
         try:
             found = from_json(value)
-        except Unreadable as problem:
+        except ValueError as problem:
             raise fail("json_invalid", value, error=str(problem)) from None
         if inner is None:
             return found

@@ -7,10 +7,6 @@ import re
 from typing import Any
 
 
-class Unreadable(ValueError):
-    """Why a text is not JSON."""
-
-
 TOLD = (
     ("Expecting property name", "key must be a string"),
     ("Expecting ':'", "expected `:`"),
@@ -64,7 +60,7 @@ def _open(text: str) -> str | None:
 
 
 def _refused(name: str) -> Any:
-    raise Unreadable(f"expected value at line 1 column 1 ({name})")
+    raise ValueError(f"expected value at line 1 column 1 ({name})")
 
 
 def from_json(
@@ -76,16 +72,16 @@ def from_json(
     try:
         text = data if isinstance(data, str) else bytes(data).decode()
     except UnicodeDecodeError:
-        raise Unreadable("invalid unicode code point at line 1 column 1") from None
+        raise ValueError("invalid unicode code point at line 1 column 1") from None
     constant = None if allow_inf_nan else _refused
     try:
         return json.loads(text, parse_constant=constant)
     except json.JSONDecodeError as problem:
         if allow_partial:
             return _partial(text, allow_partial == "trailing-strings", problem)
-        raise Unreadable(_told(problem)) from None
+        raise ValueError(_told(problem)) from None
     except RecursionError:
-        raise Unreadable("recursion limit exceeded at line 1 column 1") from None
+        raise ValueError("recursion limit exceeded at line 1 column 1") from None
 
 
 def _partial(text: str, strings: bool, problem: json.JSONDecodeError) -> Any:
@@ -109,7 +105,7 @@ def _partial(text: str, strings: bool, problem: json.JSONDecodeError) -> Any:
             cuts.append((at + 1, tuple(stack)))
         elif one in "}]":
             if not stack or stack.pop() != one:
-                raise Unreadable(_told(problem))
+                raise ValueError(_told(problem))
         elif one == ",":
             cuts.append((at, tuple(stack)))
     tail = "".join(reversed(stack))
@@ -118,20 +114,10 @@ def _partial(text: str, strings: bool, problem: json.JSONDecodeError) -> Any:
         tries.insert(0, text + '"' + tail)
     tries += [text[:at] + "".join(reversed(open_)) for at, open_ in reversed(cuts)]
     if not stack and not quoted:
-        raise Unreadable(_told(problem))
+        raise ValueError(_told(problem))
     for one in tries:
         try:
             return json.loads(one)
         except json.JSONDecodeError:
             continue
-    raise Unreadable(_told(problem))
-
-
-def parsed(
-    data: str | bytes | bytearray, *, allow_inf_nan: bool = True, cache_strings: Any = True, allow_partial: Any = False,
-) -> Any:  # fmt: skip
-    """`from_json` for those who know no other error than its own."""
-    try:
-        return from_json(data, allow_inf_nan=allow_inf_nan, cache_strings=cache_strings, allow_partial=allow_partial)
-    except Unreadable as problem:
-        raise ValueError(str(problem)) from None
+    raise ValueError(_told(problem))

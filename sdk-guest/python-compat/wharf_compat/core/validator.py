@@ -6,7 +6,7 @@ from typing import Any
 
 from . import arguments, combine, containers, fields, models, scalars, temporal  # noqa: F401 (they register their validators)
 from .errors import Invalid, PydanticOmit, PydanticUseDefault, SchemaError, ValidationError, fail
-from .jsontext import Unreadable, from_json
+from .jsontext import from_json
 from .state import Builder, State, label
 from .values import Some
 
@@ -77,7 +77,7 @@ class SchemaValidator:
             raise raised(self._title, fail("json_type", input), state, self._hide)
         try:
             value = from_json(input, allow_partial=allow_partial)
-        except Unreadable as problem:
+        except ValueError as problem:
             raise raised(self._title, fail("json_invalid", input, error=str(problem)), state, self._hide) from None
         return self._run(value, state)
 

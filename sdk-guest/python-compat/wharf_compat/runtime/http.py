@@ -460,7 +460,8 @@ def _aiohttp(module: Any) -> None:
             before, url = url, url.join(URL(to))
             if url.origin() != before.origin():
                 given.pop("authorization", None)
-        found.history = history
+                given.pop("cookie", None)
+                cookies = None
         if raise_for_status or (raise_for_status is None and getattr(self, "_raise_for_status", False) is True):
             found.raise_for_status()
         return found

@@ -135,6 +135,9 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top = name.partition(".")[0]
         if top == "ctypes" and _handled():
             raise ModuleNotFoundError("Python's module `ctypes` does not exist inside of a plugin", name=name)
+        if name == "mmap" and sys.platform != "wasi":
+            # The machine that builds has it.
+            return None
         if name in REPLACED or top in HOLLOW:
             return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name in ("beartype", "ctypes", "keyring"))
         package = _compiled(name)
@@ -166,6 +169,10 @@ class _Missing(importlib.abc.MetaPathFinder):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if not kept.code or _handled() == "asks":
+            return None
+        # Packages such as six find modules of their own, by what they add to the end.
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        if any(one.find_spec(name, path, target) is not None for one in later):
             return None
         top = name.partition(".")[0]
         if name in kept.left:
@@ -275,7 +282,7 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 kept, missing = _Kept(), _Missing()
 WHOLE = {
-    "annotated_types", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
+    "annotated_types", "attr", "attrs", "authlib", "bin", "click", "cyclopts", "docutils", "griffe", "h11",
     "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
     "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic_core", "pydantic_settings", "pygments",
     "python_multipart", "referencing", "rich", "rich_rst", "sse_starlette", "starlette", "typing_inspection", "uvicorn", "websockets",

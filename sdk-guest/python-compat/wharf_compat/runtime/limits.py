@@ -13,6 +13,7 @@ import inspect
 import io
 import locale
 import os
+import re
 import signal
 import socket
 import sys
@@ -85,27 +86,14 @@ def _times() -> None:
 
     def strftime(format: str, *given: Any) -> str:
         """The C library of plugins returns nothing at all for what only other ones know."""
-        if any(one in format for one in ("%k", "%l", "%P", "%N", "%+", "%v", "%f", "%L", "%Q", "%E", "%O", "%_", "%^", "%#", "%0")):
-            moment = given[0] if given else time.localtime()
-            hour = moment[3]
-            parts, at = [], 0
-            while at < len(format):
-                one = format[at : at + 2]
-                if one in ("%k", "%l"):
-                    one = f"{hour:2d}" if one == "%k" else f"{hour % 12 or 12:2d}"
-                elif one == "%P":
-                    one = "am" if hour < 12 else "pm"
-                elif one[:1] == "%" and one[1:] in tuple("N+vfLQEO_^#0"):
-                    raise ValueError(f"the format `{one}` of strftime does not exist inside of a plugin")
-                else:
-                    one = one if one[:1] == "%" else one[:1]
-                    parts.append(one)
-                    at += len(one)
-                    continue
-                parts.append(one.replace("%", "%%"))
-                at += 2
-            format = "".join(parts)
-        return real(format, *given)
+
+        def known(one: re.Match[str]) -> str:
+            if one[1] in "N+vfLQEO_^#0":
+                raise ValueError(f"the format `{one[0]}` of strftime does not exist inside of a plugin")
+            hour = (given[0] if given else time.localtime())[3]
+            return {"k": f"{hour:2d}", "l": f"{hour % 12 or 12:2d}", "P": "am" if hour < 12 else "pm"}.get(one[1], one[0])
+
+        return real(re.sub("%(.)", known, format, flags=re.DOTALL), *given)
 
     time.strftime = strftime
     if time.process_time() <= 0:

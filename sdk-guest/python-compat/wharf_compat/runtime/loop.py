@@ -66,7 +66,7 @@ def apart(name: str) -> Iterator[None]:
     before, ident, outer = _as_thread, threading.get_ident(), events._get_running_loop()
     thread, task = threading.current_thread(), _swap(outer, None) if outer is not None else None
     events._set_running_loop(None)
-    _as_thread, threading._active[ident] = True, threading.Thread(name=name, daemon=True)  # type: ignore[attr-defined]
+    _as_thread, threading._active[ident] = True, threading.Thread(name=name)  # type: ignore[attr-defined]
     try:
         yield
     finally:
@@ -117,6 +117,15 @@ class Executor(_real):
         return future
 
 
+class Processes(Executor):
+    """The same in the place of `ProcessPoolExecutor`."""
+
+    def __init__(
+        self, max_workers: int | None = None, mp_context: Any = None, initializer: Any = None, initargs: Any = (), *, max_tasks_per_child: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(max_workers, "", initializer, initargs)
+
+
 class Serving(BaseException):
     """Unwinds the function that started the server, once it waits for messages."""
 
@@ -151,6 +160,9 @@ class Loop(base_events.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Its functions have run already."""
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
         # None ever comes.
@@ -339,5 +351,5 @@ def install() -> None:
     asyncio.run = asyncio.runners.run = run  # type: ignore[assignment]
     asyncio.Runner = asyncio.runners.Runner = Runner  # type: ignore[misc, assignment]
     concurrent.futures.ThreadPoolExecutor = concurrent.futures.thread.ThreadPoolExecutor = Executor  # type: ignore[misc]
-    concurrent.futures.ProcessPoolExecutor = Executor  # type: ignore[misc]
+    concurrent.futures.ProcessPoolExecutor = Processes  # type: ignore[misc, assignment]
     asyncio.new_event_loop = events.new_event_loop = Loop  # type: ignore[assignment]

@@ -197,18 +197,24 @@ class Wire:
         try:
             loop.run_until_complete(asyncio.wait([sent.reply, self.stop], return_when=asyncio.FIRST_COMPLETED))
         except loops.Idle as problem:
+            del self.replies[sent.number]
             raise Failure(f"The server does not answer: {problem}.") from None
         if self.asked is not None and not sent.reply.done():
             self.waiting[what] = sent
             if len(self.waiting) > MOST_WAITING:
-                del self.replies[self.waiting.pop(next(iter(self.waiting))).number]
+                self._give_up(self.waiting.pop(next(iter(self.waiting))).number)
             raise self.asked
         del self.replies[sent.number]
         result: dict[str, Any] = sent.reply.result()
         return result
 
-    def notify(self, method: str) -> None:
-        self.input.push({"jsonrpc": "2.0", "method": method})
+    def _give_up(self, number: int) -> None:
+        """Ends the tool that waits for an answer which nobody has sent, and of which too many wait."""
+        del self.replies[number]
+        self.notify("notifications/cancelled", {"requestId": number})
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        self.input.push({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
 
     def open(self, stateless: bool) -> dict[str, Any]:
         """Greets the server, and returns what it said about itself."""
