@@ -42,7 +42,7 @@ pub fn escaped_json(text: &str) -> String {
 }
 
 /// Returns sixteen hexadecimal digits of the SHA-256 of a text: enough to tell texts apart in logs, without showing them.
-pub fn short_digest(text: &str) -> String {
+pub fn short_digest(text: impl AsRef<[u8]>) -> String {
     hex(Sha256::digest(text).get(..8).unwrap_or_default())
 }
 

@@ -95,7 +95,7 @@ async fn a_client_starts_the_same_line() {
             json!(["run", "--allow", "env=KEY", "npx", "-y", "@own/notes@1", "--stdio"]),
         ),
         ("npm:@own/notes@1 -- --stdio", json!(["run", "npm:@own/notes@1", "--", "--stdio"])),
-        ("node notes/index.ts --stdio", json!(["run", entry, "--", "--stdio"])),
+        ("node notes/index.ts --stdio", json!(["run", "node", entry, "--stdio"])),
     ] {
         let words =
             ["install", "other", "--config-path", "client.json", "--name", "notes"].into_iter().chain(line.split(' '));

@@ -145,14 +145,13 @@ impl DevTarget {
     /// the code that it reads.
     pub fn config(&self, more: &toml::Table, component: &Path, source: Option<&Path>) -> Result<String> {
         let mut more = more.clone();
-        let grants = more.get_mut("grants").and_then(toml::Value::as_table_mut).context("`grants` is missing")?;
         if let Some(source) = source {
             let host = source.to_str().context("the path of the folder for temporary files is not UTF-8")?;
             let entries = [("host", host), ("guest", LIVE), ("access", "read")];
             let opened = toml::Table::from_iter(entries.map(|(key, value)| (key.to_owned(), value.into())));
-            let dirs = grants.entry("dirs").or_insert_with(|| toml::Value::Array(Vec::new()));
+            let dirs = toml::Table::from_iter([("dirs".to_owned(), toml::Value::Array(vec![opened.into()]))]);
             // Comes last, because a relative path of a plugin begins at the first folder.
-            dirs.as_array_mut().context("`dirs` is not a list")?.push(opened.into());
+            more = project::with(more, &toml::Table::from_iter([("grants".to_owned(), dirs.into())]));
         }
         match self {
             Self::Project(project, _) => project.config_with(&more, component),

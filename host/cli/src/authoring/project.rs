@@ -232,6 +232,8 @@ pub fn with(mut plugin: toml::Table, more: &toml::Table) -> toml::Table {
         match (plugin.get_mut(key), value) {
             (Some(toml::Value::Array(own)), toml::Value::Array(more)) => own.extend(more.iter().cloned()),
             (Some(toml::Value::Table(own)), toml::Value::Table(more)) => *own = with(std::mem::take(own), more),
+            // The parser of the config refuses a value where it expects a table.
+            (Some(_), toml::Value::Table(_)) => {}
             _ => drop(plugin.insert(key.clone(), value.clone())),
         }
     }

@@ -82,10 +82,11 @@ fn named(setup: &Setup) -> Transports {
 
 /// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which end with the returned [`Builds`].
 fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
+    let command_line = run.granted.command_line(&run.named)?;
     let servers = run.named.servers()?;
     // Of a client's log, others may see more than of a terminal.
     let hidden = if std::io::stderr().is_terminal() { 0 } else { servers.iter().map(|server| server.args.len()).sum() };
-    let command_line = CommandLine { listen, typed: typed(hidden), ..run.granted.command_line(&run.named)? };
+    let command_line = CommandLine { listen, typed: typed(hidden), ..command_line };
     tell_of_folders(&servers, &command_line, hidden);
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
@@ -125,7 +126,8 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
     if file.is_none() && plugins.is_empty() {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
         bail!(
-            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run server.py, wharf run --builtin files DIR), or write a config to {default}"
+            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run server.py, wharf run npx -y NAME, wharf run --builtin files DIR), or \
+             write a config to {default}"
         );
     }
     Ok(())

@@ -101,7 +101,7 @@ pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 impl Positional {
     /// Decides what a path is: an existing folder, the source of an existing server, or else the file of a plugin, which need not exist yet.
     pub fn tell(path: &Path) -> Result<Self> {
-        if let Some(text) = path.to_str().filter(|text| ["npm:", "pypi:"].iter().any(|start| text.starts_with(start))) {
+        if let Some(text) = path.to_str().filter(|text| SourceReference::is_server(text)) {
             return Ok(Self::Published(text.to_owned()));
         }
         if let Some(source) = path.to_str().filter(|text| SourceReference::is_meant(text)) {

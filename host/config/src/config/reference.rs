@@ -53,6 +53,11 @@ impl SourceReference {
         ["oci://", "https://", "http://", "file:"].iter().any(|scheme| text.starts_with(scheme))
     }
 
+    /// Whether a text names an MCP server in a package.
+    pub fn is_server(text: &str) -> bool {
+        ["npm:", "pypi:"].iter().any(|start| text.starts_with(start))
+    }
+
     pub fn parse(text: &str, absolute: Absolute<'_>) -> Result<Self> {
         ensure!(text.len() <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
         if let Some(rest) = text.strip_prefix("oci://") {
@@ -62,7 +67,7 @@ impl SourceReference {
             return absolute(path).map(Self::File);
         }
         ensure!(
-            !["npm:", "pypi:"].iter().any(|start| text.starts_with(start)),
+            !Self::is_server(text),
             "it is an MCP server, and `source` names components: `wharf run {text}` serves it without a config; for a config, `wharf new \
              --from {text}` and `wharf build` make a component for `path`"
         );

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::{
     entry,
     inputs::Inputs,
-    line::Package,
+    package::Package,
     project::{self, Recipe},
     server::{Server, id_of_package},
 };

@@ -19,9 +19,10 @@ const MAX_FILE_BYTES: u64 = 32 << 20;
 /// Finds the file of a script that the `pyproject.toml` of a folder names.
 pub fn script(folder: &Path, name: &str) -> Result<PathBuf> {
     let text = Below::open(folder)?.read(Path::new("pyproject.toml"), MAX_FILE_BYTES)?;
-    let project = text.and_then(|text| toml::from_str(&text).ok()).unwrap_or_default();
-    let mut files = of_pyproject(&project, Some(name)).into_iter().map(|path| folder.join(path));
-    files.find(|file| file.is_file()).with_context(|| {
+    let project = text.map(|text| toml::from_str(&text)).transpose();
+    let project = project.with_context(|| text::path(&folder.join("pyproject.toml")))?.unwrap_or_default();
+    let (real, files) = (fs::canonicalize(folder)?, of_pyproject(&project, Some(name)).into_iter());
+    files.map(|path| folder.join(path)).find(|file| is_in(&real, file)).with_context(|| {
         let (folder, name) = (text::path(&std::path::absolute(folder).unwrap_or_default()), text::escaped(name));
         format!(
             "the pyproject.toml of {folder} names no script {name} whose file is there; name the server's file, or, for a package, \
@@ -41,9 +42,12 @@ pub fn find(folder: &Path) -> Option<PathBuf> {
     let usual = ["server", "main", "index", "src/server", "src/main", "src/index"];
     let usual = usual.iter().flat_map(|name| ["py", "ts", "js", "mjs"].map(|extension| format!("{name}.{extension}")));
     let real = fs::canonicalize(folder).ok()?;
-    // A manifest may name a file elsewhere, which the person was not given.
-    let is_own = |path: &PathBuf| path.is_file() && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real));
-    named.chain(usual).map(|path| folder.join(path)).find(|path| is_own(path) && Language::of(path).is_some())
+    named.chain(usual).map(|path| folder.join(path)).find(|path| is_in(&real, path) && Language::of(path).is_some())
+}
+
+/// Whether a file is in a folder, whose manifest may name one elsewhere, which the person was not given. `folder`: its canonical path.
+fn is_in(folder: &Path, file: &Path) -> bool {
+    file.is_file() && fs::canonicalize(file).is_ok_and(|file| file.starts_with(folder))
 }
 
 /// Returns where the server of a package.json may be: the source of what it runs, then what it runs.
@@ -110,5 +114,22 @@ mod tests {
             let found = find(place.path()).map(|path| path.strip_prefix(place.path()).unwrap().to_owned());
             assert_eq!(found.as_deref(), expected.map(Path::new), "{files:?}");
         }
+    }
+
+    #[test]
+    fn no_script_leads_out_of_its_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        write(&at("other/a.py"), b"").unwrap();
+        write(&at("own/b.py"), b"").unwrap();
+        let outside = at("other/a").display().to_string();
+        let project = format!("[project.scripts]\nx = '{outside}:main'\ny = 'b:main'\nz = '../other/a:main'");
+        write(&at("own/pyproject.toml"), project.as_bytes()).unwrap();
+        assert_eq!(script(&at("own"), "y").unwrap(), at("own/b.py"));
+        for name in ["x", "z", "none"] {
+            assert!(script(&at("own"), name).unwrap_err().to_string().contains("names no script"), "{name}");
+        }
+        write(&at("own/pyproject.toml"), b"[").unwrap();
+        assert!(format!("{:#}", script(&at("own"), "y").unwrap_err()).contains("pyproject.toml"));
     }
 }

@@ -1,23 +1,12 @@
 //! The line that starts an MCP server without wharf, such as `npx -y @scope/server`: what it runs, and with which arguments. This reads words
 //! only: it looks at no file, and starts nothing.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::language::Language;
+use super::package::Package;
 use wharf_base::text::escaped;
-
-/// A published package.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
-    pub language: Language,
-    /// With the extras of a package in Python.
-    pub name: String,
-    pub version: Option<String>,
-    /// The program of the package that is the server. None: the one that has the name of the package, else its first.
-    pub program: Option<String>,
-}
 
 /// What a line runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +36,14 @@ const STARTERS: [&str; 18] = [
     "deno", "docker", "podman", "nerdctl",
 ];
 
+/// Returns the name of a program that may be written with its folder.
+fn program(word: &str) -> &str {
+    Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
 /// Whether a line begins with this word. A folder of that name is written with a slash, such as `./node`.
 pub fn begins(word: &str) -> bool {
-    let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = program(word);
     let version = name.strip_prefix("python3.").is_some_and(|minor| minor.chars().all(|c| c.is_ascii_digit()));
     version || STARTERS.contains(&name)
 }
@@ -118,14 +112,34 @@ const NODE: &Rules = &[
 ];
 const DENO: &Rules = &[
     (&["-q", "--quiet"], Passes),
-    (&["-A", "--allow-all"], Refused("leave it out: what the plugin may do, wharf's own --allow says before the line")),
+    (
+        &[
+            "-A",
+            "-R",
+            "-W",
+            "-N",
+            "-E",
+            "-S",
+            "--allow-all",
+            "--allow-read",
+            "--allow-write",
+            "--allow-net",
+            "--allow-env",
+            "--allow-sys",
+            "--allow-run",
+            "--allow-ffi",
+            "--allow-import",
+            "--allow-scripts",
+        ],
+        Refused("leave it out: what the plugin may do, wharf's own --allow says before the line"),
+    ),
     (&["--env-file"], VARIABLES),
 ];
 
 /// Reads the words of a line, the first of which [`begins`] it.
 pub fn parse(words: &[String]) -> Result<Line> {
     let (first, rest) = words.split_first().context("the line that starts a server is empty")?;
-    let name = Path::new(first).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = program(first);
     let (second, after) = rest.split_first().map_or(("", rest), |(second, after)| (second.as_str(), after));
     match (name, second) {
         ("npx" | "bunx", _) => npx(name, rest),
@@ -214,12 +228,7 @@ impl<'a> Read<'a> {
     /// Returns the value of an option that may be given once.
     fn one(&self, flags: &[&str]) -> Result<Option<&'a str>> {
         let all = self.all(flags);
-        ensure!(
-            all.len() < 2,
-            "`{} {}` stands there twice; a plugin is made from one package",
-            self.program,
-            flags.last().unwrap_or(&"")
-        );
+        ensure!(all.len() < 2, "`{} {}` stands there twice; give it once", self.program, flags.last().unwrap_or(&""));
         Ok(all.first().copied())
     }
 
@@ -301,7 +310,7 @@ fn uv(words: &[String]) -> Result<Line> {
     );
     let mut read = Read::options("uv run", UV, &after)?;
     read.kept.extend(&before.kept);
-    let folder = read.one(&["--directory", "--project"])?.map(str::to_owned);
+    let (directory, project) = (read.one(&["--directory"])?, read.one(&["--project"])?);
     let with = read.with()?;
     let run = match read.one(&["-m", "--module"])? {
         Some(module) => line(Runs::Module(module.to_owned()), read.rest.to_vec()),
@@ -309,11 +318,19 @@ fn uv(words: &[String]) -> Result<Line> {
             let (word, args) = read.next("the server's file")?;
             match run_by_sdk(word, &args)? {
                 Some(run) => run,
-                None if begins(word) && word.contains("python") => python(word, &args)?,
+                None if begins(word) && program(word).starts_with("python") => python(word, &args)?,
                 None if is_file(word, &["py"]) => line(Runs::File(word.to_owned()), args),
                 None => line(Runs::Script(word.to_owned()), args),
             }
         }
+    };
+    // `--project` says whose scripts are meant, and files stay those of the folder where it is started.
+    let folder = match (directory, project) {
+        (Some(directory), Some(project)) if matches!(run.runs, Runs::Script(_)) => {
+            Some(format!("{directory}/{project}"))
+        }
+        (None, Some(project)) if matches!(run.runs, Runs::Script(_)) => Some(project.to_owned()),
+        (directory, _) => directory.map(str::to_owned),
     };
     Ok(Line { with, folder, ..run })
 }
@@ -344,16 +361,6 @@ fn python(program: &str, words: &[String]) -> Result<Line> {
 }
 
 fn file(program: &str, rules: &Rules, words: &[String]) -> Result<Line> {
-    let allows = words
-        .iter()
-        .take_while(|word| word.starts_with('-'))
-        .find(|word| program.starts_with("deno") && word.starts_with("--allow"));
-    if let Some(flag) = allows {
-        bail!(
-            "`deno run {}`: leave it out: what the plugin may do, wharf's own --allow says before the line",
-            escaped(flag)
-        );
-    }
     let read = Read::options(program, rules, words)?;
     let (word, args) = read.next("the server's file")?;
     if let Some(package) = word.strip_prefix("npm:").filter(|_| program.starts_with("deno")) {
@@ -369,93 +376,6 @@ fn file(program: &str, rules: &Rules, words: &[String]) -> Result<Line> {
 
 fn is_file(word: &str, extensions: &[&str]) -> bool {
     wharf_config::config::has_extension(Path::new(word), extensions)
-}
-
-impl Package {
-    /// Reads `npm:NAME[@VERSION]` or `pypi:NAME[==VERSION]`. None: the text is something else.
-    pub fn parse(text: &str) -> Option<Result<Self>> {
-        let (spec, program) = text.split_once('#').map_or((text, None), |(spec, program)| (spec, Some(program)));
-        let package = match spec.split_once(':')? {
-            ("npm", spec) => Self::npm(spec),
-            ("pypi", spec) => Self::pypi(spec),
-            _ => return None,
-        };
-        Some(package.and_then(|package| match program {
-            Some(program) => package.with_program(program),
-            None => Ok(package),
-        }))
-    }
-
-    /// Reads the name of a package as npm takes it.
-    fn npm(spec: &str) -> Result<Self> {
-        let at = spec.get(1..).and_then(|rest| rest.find('@')).map_or(spec.len(), |at| at + 1);
-        let (name, version) = spec.split_at_checked(at).unwrap_or((spec, ""));
-        let version = version.strip_prefix('@');
-        let parts: Vec<&str> = name.strip_prefix('@').unwrap_or(name).split('/').collect();
-        let is_place = spec.contains("://") || spec.contains(':') || name.starts_with(['.', '/', '~']);
-        let is_repository = !name.starts_with('@') && parts.len() > 1;
-        ensure!(
-            !is_place && !is_repository,
-            "{}: wharf takes packages of the npm registry only; of a repository or a folder, name the server's file: wharf run FOLDER/src/index.ts",
-            escaped(spec)
-        );
-        let fits =
-            |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "._~-".contains(c));
-        let is_name = parts.len() == if name.starts_with('@') { 2 } else { 1 }
-            && parts.iter().all(|part| fits(part) && !part.starts_with(['.', '-']));
-        ensure!(is_name, "{}: not the name of a package", escaped(spec));
-        let is_version = version.is_none_or(|one| {
-            !one.is_empty() && one.chars().all(|c| c.is_ascii_alphanumeric() || ".-+^~*".contains(c))
-        });
-        ensure!(is_version, "{}: not a version of a package; write {name}@1.2.3, or no version", escaped(spec));
-        Ok(Self { language: Language::Node, name: name.to_owned(), version: version.map(str::to_owned), program: None })
-    }
-
-    /// Reads the name of a package as pip and uv take it.
-    fn pypi(spec: &str) -> Result<Self> {
-        ensure!(
-            !spec.contains("://") && !spec.starts_with(['.', '/', '~']) && !spec.contains('/'),
-            "{}: wharf takes packages of PyPI only; of a repository or a folder, name the server's file: wharf run FOLDER/server.py",
-            escaped(spec)
-        );
-        let (name, version) = match spec.split_once("==").or_else(|| spec.split_once('@')) {
-            Some((name, version)) => (name, Some(version)),
-            None => (spec, None),
-        };
-        let (own, extras) = name.split_once('[').map_or((name, None), |(own, extras)| (own, Some(extras)));
-        let fits = |text: &str, more: &str| {
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
-        };
-        let is_name = fits(own, "._-") && own.starts_with(|c: char| c.is_ascii_alphanumeric());
-        let has_extras = extras.is_none_or(|all| all.strip_suffix(']').is_some_and(|all| fits(all, "._-,")));
-        ensure!(is_name && has_extras, "{}: not the name of a package; write NAME or NAME==VERSION", escaped(spec));
-        ensure!(
-            version.is_none_or(|one| fits(one, ".!+_-")),
-            "{}: not a version of a package; write {name}==1.2.3, or no version",
-            escaped(spec)
-        );
-        let version = version.filter(|version| *version != "latest").map(str::to_owned);
-        Ok(Self { language: Language::Python, name: name.to_owned(), version, program: None })
-    }
-
-    fn with_program(self, program: &str) -> Result<Self> {
-        let fits = !program.is_empty() && program.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-        ensure!(fits && !program.starts_with('-'), "{}: not the name of a program in {}", escaped(program), self.name);
-        Ok(Self { program: Some(program.to_owned()), ..self })
-    }
-}
-
-/// As the commands of the build name it.
-impl fmt::Display for Package {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (registry, sign) = match self.language {
-            Language::Python => ("pypi", "=="),
-            Language::Node => ("npm", "@"),
-        };
-        write!(f, "{registry}:{}", self.name)?;
-        self.version.iter().try_for_each(|version| write!(f, "{sign}{version}"))?;
-        self.program.iter().try_for_each(|program| write!(f, "#{program}"))
-    }
 }
 
 #[cfg(test)]
@@ -505,6 +425,10 @@ mod tests {
             ("uv run --with mcp[cli] mcp run server.py:app", "server.py + mcp[cli]"),
             ("uv --directory /srv/x run server.py", "server.py in /srv/x"),
             ("uv run --directory /srv/x my-server -v", "script my-server in /srv/x | -v"),
+            ("uv run --project /srv/x my-server", "script my-server in /srv/x"),
+            ("uv --directory /srv run --project x my-server", "script my-server in /srv/x"),
+            ("uv run --project /srv/x server.py", "server.py"),
+            ("uv run /opt/python/bin/server.py", "/opt/python/bin/server.py"),
             ("uv run -m pkg.server -v", "-m pkg.server | -v"),
             ("uv run python server.py", "server.py"),
             ("uvx fastmcp run server.py", "server.py"),

@@ -83,7 +83,7 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
     tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
     let component = server.component();
-    folder_of(&component)?;
+    make_folder(component.parent().unwrap_or(&server.folder))?;
     put(&component, &built.component)?;
     // Comes last, so that it never says more than is there.
     put(&component.with_file_name(BUILT), &inputs.all)
@@ -130,6 +130,7 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
         for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
             let path = entry?.path();
             if is_served(&path) {
+                gone(&path.join(BUILT))?;
                 continue;
             }
             let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
@@ -173,13 +174,11 @@ pub fn admit(server: &Server) -> Result<Inputs> {
             );
         }
     }
-    folder_of(&server.folder.join(BUILT))?;
+    make_folder(&server.folder)?;
     Ok(inputs)
 }
 
-/// Makes the folder of a file.
-fn folder_of(file: &Path) -> Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
+fn make_folder(folder: &Path) -> Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("{}: cannot be created", text::path(folder))).or_failed()
 }
@@ -208,7 +207,9 @@ fn put(file: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
 
 fn gone(file: &Path) -> Result<()> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| text::path(file)).or_failed(),
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error).with_context(|| text::path(file)).or_failed()
+        }
         _ => Ok(()),
     }
 }

@@ -12,5 +12,6 @@ pub mod inputs;
 mod language;
 pub mod line;
 pub mod make;
+pub mod package;
 pub mod project;
 pub mod server;

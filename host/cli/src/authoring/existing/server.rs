@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use sha2::{Digest, Sha256};
 
 use super::{
     entry,
     language::Language,
-    line::{Line, Package, Runs},
+    line::{Line, Runs},
+    package::Package,
 };
 use wharf_base::text;
 use wharf_config::config::{self, Positional, existing};
@@ -56,8 +56,8 @@ impl Server {
     /// Returns the server in a published package. Each version that is asked for has a folder of its own; without one, the folder keeps the
     /// version that its lock has.
     pub fn published(package: Package) -> Result<Self> {
-        let id = id_of_package(&package.name);
-        config::check_id(&id).with_context(|| package.to_string())?;
+        let id = Some(id_of_package(&package.name)).filter(|id| config::check_id(id).is_ok());
+        let id = id.unwrap_or_else(|| NAMELESS.to_owned());
         let folder = folder(&id, package.to_string().as_bytes())?;
         let (language, entry, root) = (package.language, folder.clone(), folder.clone());
         Ok(Self { language, package: Some(package), entry, root, id, folder, with: Vec::new(), args: Vec::new() })
@@ -81,7 +81,7 @@ impl Server {
         let server = match runs {
             Runs::Package(package) => Self::published(package)?,
             Runs::File(file) => Self::at(&within(&file))?,
-            Runs::Module(module) => Self::at(&within("").join(module_file(&within(""), &module)?))?,
+            Runs::Module(module) => Self::at(&module_file(&within(""), &module)?)?,
             Runs::Script(script) => Self::at(&entry::script(&within(""), &script)?)?,
         };
         if with.is_empty() {
@@ -98,14 +98,17 @@ impl Server {
         }
         let entry = self.entry.to_str();
         let entry = entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&self.entry)))?.to_owned();
-        let with = self.with.iter().map(|one| format!("--with={one}"));
-        let start: Vec<String> = if self.with.is_empty() {
-            vec![entry, "--".to_owned()]
-        } else {
-            ["uv", "run"].map(str::to_owned).into_iter().chain(with).chain([entry]).collect()
+        if self.with.is_empty() && self.args.is_empty() {
+            return Ok(vec![entry]);
+        }
+        // A whole line: behind `--`, arguments could be taken for another one.
+        let start: &[&str] = match self.language {
+            Language::Python => &["uv", "run"],
+            Language::Node => &["node"],
         };
-        let all: Vec<String> = start.into_iter().chain(self.args.iter().cloned()).collect();
-        Ok(if self.with.is_empty() && self.args.is_empty() { all.into_iter().take(1).collect() } else { all })
+        let with = self.with.iter().map(|one| format!("--with={one}"));
+        let start = start.iter().map(|word| (*word).to_owned()).chain(with);
+        Ok(start.chain([entry]).chain(self.args.iter().cloned()).collect())
     }
 
     /// Returns the server as the commands of its build name it.
@@ -122,12 +125,9 @@ impl Server {
         if self.args.is_empty() {
             return self.folder.join(file);
         }
-        let mut all = Sha256::new();
-        for one in &self.args {
-            all.update((one.len() as u64).to_le_bytes());
-            all.update(one);
-        }
-        self.folder.join(format!("{VARIANT}{}", text::hex(all.finalize().get(..8).unwrap_or_default()))).join(file)
+        // No argument of a program contains a zero.
+        let all = text::short_digest(&self.args.join("\0"));
+        self.folder.join(format!("{VARIANT}{all}")).join(file)
     }
 }
 
@@ -139,7 +139,7 @@ fn folder(id: &str, key: &[u8]) -> Result<PathBuf> {
     let all = existing::folder().with_context(|| {
         format!("{id}: there is no home directory in which its plugin could be built; set XDG_CACHE_HOME")
     })?;
-    Ok(all.join(format!("{id}-{}", text::hex(Sha256::digest(key).get(..8).unwrap_or_default()))))
+    Ok(all.join(format!("{id}-{}", text::short_digest(key))))
 }
 
 /// Returns the file of a module of Python. Which package a module belongs to is not guessed: anybody may publish one of that name.
@@ -151,7 +151,8 @@ fn module_file(folder: &Path, module: &str) -> Result<PathBuf> {
     match files.find(|file| is_name && file.is_file()) {
         Some(file) => Ok(file),
         None => bail!(
-            "there is no module {} in this folder; wharf installs packages itself, so name the package: wharf run uvx NAME",
+            "{} has no module {}; wharf installs packages itself, so name the package: wharf run uvx NAME",
+            text::path(&std::path::absolute(folder.join("."))?),
             text::escaped(module)
         ),
     }
@@ -173,13 +174,16 @@ const GENERAL_NAMES: [&str; 10] =
 /// The same for folders.
 const GENERAL_FOLDERS: [&str; 5] = ["src", "lib", "dist", "build", "server"];
 
+/// The id of a plugin whose server has no name that an id can be made of.
+const NAMELESS: &str = "server";
+
 /// Returns the id of the plugin for a server in this file.
-pub fn id_of(entry: &Path) -> String {
+fn id_of(entry: &Path) -> String {
     let stem = entry.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let folders = entry.ancestors().skip(1).filter_map(|folder| folder.file_name()).map(|name| name.to_string_lossy());
     let mut named = folders.filter(|name| !GENERAL_FOLDERS.contains(&&**name)).map(|name| id_from(&name));
     let own = if GENERAL_NAMES.contains(&stem.as_str()) { None } else { Some(id_from(&stem)) };
-    own.into_iter().chain(named.next()).find(|id| config::check_id(id).is_ok()).unwrap_or_else(|| "server".to_owned())
+    own.into_iter().chain(named.next()).find(|id| config::check_id(id).is_ok()).unwrap_or_else(|| NAMELESS.to_owned())
 }
 
 /// Returns the id of the plugin for a package: its name without the scope, since clients put the id before the names of tools, of which they take
@@ -191,7 +195,7 @@ pub fn id_of_package(name: &str) -> String {
 }
 
 /// Turns a name into an id that packages in every language can have.
-pub fn id_from(name: &str) -> String {
+fn id_from(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let words: String = name.chars().map(plain).collect();
     let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();

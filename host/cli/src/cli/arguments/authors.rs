@@ -1,6 +1,6 @@
 //! The arguments of the commands for plugin authors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
@@ -10,6 +10,7 @@ use crate::authoring::{
     existing::{line, server::Server},
     template::Language,
 };
+use wharf_base::text;
 use wharf_config::config::{self, Positional};
 
 #[derive(Debug, Args)]
@@ -149,7 +150,14 @@ impl Dev {
     /// Returns the existing server that is developed, if it is one.
     pub fn server(&self) -> Result<Option<Server>> {
         let server = match self.after.first() {
-            Some(first) if line::begins(first) => Some(of_line(&self.after)?),
+            Some(first) if line::begins(first) => {
+                ensure!(
+                    self.project.folder == Path::new("."),
+                    "{}: `wharf dev` builds one server, which the line after it names",
+                    text::path(&self.project.folder)
+                );
+                Some(of_line(&self.after)?)
+            }
             _ => {
                 let server = Positional::tell(&self.project.folder).ok().map_or(Ok(None), Server::meant)?;
                 ensure!(

@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{
+    line_place::begins,
     run::{ConfigFile, Granted, Plugins, of_line, tell},
     value_names::ValueNames,
 };
-use crate::authoring::existing::{line, server::Server};
+use crate::authoring::existing::server::Server;
 use wharf_config::config::{Named, Positional};
 
 #[derive(Debug, Args)]
@@ -88,9 +89,9 @@ impl Call {
     /// Splits the words if they contain the line that starts a server. What is open to it stands before the line, and the tool is the last
     /// word before its own arguments.
     fn parts_of_line(&self) -> Result<Option<Parts<'_>>> {
-        let at = self.words.iter().position(|word| line::begins(word) || !Path::new(word).is_dir());
+        let at = self.words.iter().position(|word| begins(word) || !Path::new(word).is_dir());
         let Some((folders, rest)) = at.and_then(|at| self.words.split_at_checked(at)) else { return Ok(None) };
-        if self.builtin.is_some() || !rest.first().is_some_and(|word| line::begins(word)) {
+        if self.builtin.is_some() || !rest.first().is_some_and(|word| begins(word)) {
             return Ok(None);
         }
         let pairs = rest.iter().rev().take_while(|word| is_argument(word)).count();

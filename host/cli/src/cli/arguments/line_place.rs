@@ -46,7 +46,7 @@ impl Place {
                 return place;
             }
             if word.starts_with('-') && word.len() > 1 {
-                if command.is_some() && word.starts_with("--builtin") && place.is(words, "call") {
+                if word.starts_with("--builtin") && command.is_some_and(|command| command.get_name() == "call") {
                     return place;
                 }
                 at += usize::from(takes_next(&word, &[Some(all), command]));
@@ -61,25 +61,18 @@ impl Place {
                 continue;
             };
             positionals += 1;
-            let is_folder = Path::new(&*word).is_dir();
-            // A folder may have the name of such a program; it is written with a slash then.
-            let begins = line::begins(&word) && !(is_folder && word.contains('/'));
             match known.get_name() {
                 "install" if positionals == 1 => {}
-                _ if begins => {
+                _ if begins(&word) => {
                     place.line = Some(at - 1);
                     return place;
                 }
                 // What follows the one plugin of these is something else.
-                "call" | "inspect" | "dev" if !is_folder => return place,
+                "call" | "inspect" | "dev" if !Path::new(&*word).is_dir() => return place,
                 _ => {}
             }
         }
         place
-    }
-
-    fn is(&self, words: &[OsString], command: &str) -> bool {
-        words.get(self.command.saturating_sub(1)).is_some_and(|word| word == command)
     }
 
     /// Returns the command line of this process with the `--` that a person may leave out, and keeps what they typed.
@@ -99,6 +92,11 @@ impl Place {
         }
         words
     }
+}
+
+/// Whether the line of a server begins with this word. A folder may have the name of such a program; it is written with a slash then.
+pub fn begins(word: &str) -> bool {
+    line::begins(word) && !(word.contains('/') && Path::new(word).is_dir())
 }
 
 /// Returns the command line of this process. `hidden`: how many words at its end are somebody's arguments, which a log does not show.
@@ -162,7 +160,10 @@ fn takes_next(word: &str, commands: &[Option<&Command>]) -> bool {
     let mut all = commands.iter().flatten().flat_map(|command| command.get_arguments());
     all.any(|option| {
         let is_this = match long {
-            Some(long) => option.get_long() == Some(long),
+            Some(long) => {
+                let aliases = option.get_all_aliases().unwrap_or_default();
+                option.get_long() == Some(long) || aliases.contains(&long)
+            }
             None => option.get_short().is_some() && option.get_short() == short,
         };
         is_this && option.get_action().takes_values()
@@ -187,6 +188,7 @@ mod tests {
             ("wharf run -- npx a", Some("npx a")),
             ("wharf run a.wasm", None),
             ("wharf serve --listen 127.0.0.1:1 node x.js", Some("node x.js")),
+            ("wharf dev --port 7300 node x.js", Some("node x.js")),
             ("wharf install npx uvx a", Some("uvx a")),
             ("wharf install codex --name npx npx a", Some("npx a")),
             ("wharf install codex -- run -c x", Some("run -c x")),

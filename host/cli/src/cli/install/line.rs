@@ -110,9 +110,13 @@ pub fn keep(before: Option<&Server>, given: &mut AsGiven) -> Result<Kept> {
     let Some(old) = before.and_then(|server| parsed(server.arguments()?)) else { return Ok(kept) };
     let run = &mut given.run;
     let plugins = |run: &Run| -> Vec<PathBuf> {
-        let files = run.named.paths.iter().filter(|path| !is_folder(path)).map(|path| absolute(path));
-        let after = run.named.after.iter().map(PathBuf::from);
-        let mut all: Vec<PathBuf> = run.named.builtins.iter().map(PathBuf::from).chain(files).chain(after).collect();
+        let is_server =
+            |path: &Path| matches!(Positional::tell(path), Ok(Positional::Server(_) | Positional::Published(_)));
+        let files =
+            run.named.paths.iter().filter(|path| !is_folder(path) && !is_server(path)).map(|path| absolute(path));
+        // The same server may be written in several ways.
+        let servers = run.named.servers().unwrap_or_default().into_iter().map(|server| server.component());
+        let mut all: Vec<PathBuf> = run.named.builtins.iter().map(PathBuf::from).chain(files).chain(servers).collect();
         all.sort();
         all
     };

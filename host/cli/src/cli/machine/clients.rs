@@ -207,7 +207,7 @@ impl Entry<'_> {
         }
         let first = ["wharf", "install", self.client.id, "--name", &self.server.name];
         let options = args.iter().skip(1).map(String::as_str);
-        let line = text::shell(first.into_iter().chain(options).chain(lack.words().split(' ')));
+        let line = text::shell(first.into_iter().chain(lack.words().split(' ')).chain(options));
         Some((says, format!("run `{line}`, with what it may use in place of {}", lack.example())))
     }
 }
