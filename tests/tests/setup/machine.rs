@@ -110,13 +110,13 @@ async fn what_clients_cannot_start_is_found() {
             json!(linked),
             json!(["run", "--builtin", "files"]),
             "`files` may not use any folder",
-            format!("{install}--builtin files DIR`"),
+            format!("{install}DIR --builtin files`"),
         ),
         (
             json!(linked),
             json!(["run", "--builtin", "fetch"]),
             "`fetch` may not reach any URL",
-            format!("{install}--builtin fetch --allow http=https://example.com/`"),
+            format!("{install}--allow http=https://example.com/ --builtin fetch`"),
         ),
         (json!(linked), json!("run --builtin time"), "`args` is not a list of texts", "write a list".into()),
         (
@@ -129,7 +129,7 @@ async fn what_clients_cannot_start_is_found() {
             json!("npx"),
             json!(["-y", "wharf-mcp", "run", "--builtin", "files"]),
             "may not use any folder",
-            "DIR`".into(),
+            "DIR --builtin files`".into(),
         ),
     ] {
         let config = json!({ "mcpServers": { "mine": { "command": command, "args": arguments } } });

@@ -129,7 +129,7 @@ mod tests {
         for name in ["x", "z", "none"] {
             assert!(script(&at("own"), name).unwrap_err().to_string().contains("names no script"), "{name}");
         }
-        write(&at("own/pyproject.toml"), b"[").unwrap();
+        std::fs::write(at("own/pyproject.toml"), "[").unwrap();
         assert!(format!("{:#}", script(&at("own"), "y").unwrap_err()).contains("pyproject.toml"));
     }
 }

@@ -126,7 +126,7 @@ impl Server {
             return self.folder.join(file);
         }
         // No argument of a program contains a zero.
-        let all = text::short_digest(&self.args.join("\0"));
+        let all = text::short_digest(self.args.join("\0"));
         self.folder.join(format!("{VARIANT}{all}")).join(file)
     }
 }

@@ -161,7 +161,7 @@ impl Noted {
     pub fn by(&self, principal: &Principal) {
         let short = match principal.word() {
             Some(word) => word.to_owned(),
-            None => short_digest(&principal.to_string()),
+            None => short_digest(principal.to_string()),
         };
         self.facts.lock().principal = Some(short);
     }
