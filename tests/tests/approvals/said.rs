@@ -93,9 +93,10 @@ async fn a_client_that_cannot_ask_is_told_which_key_to_change() {
     // A person who types the call approves it.
     let plugin = folder.join("plugins/files.wasm").display().to_string();
     let arguments = write(&folder, "a.txt", "typed").to_string();
-    let refused = folder.run(&["call", &plugin, "write_file", &arguments], &[]).await;
+    let config = folder.join("config/wharf/wharf.toml").display().to_string();
+    let refused = folder.run(&["call", "-c", &config, &plugin, "write_file", &arguments], &[]).await;
     assert!(!refused.status.success() && written(&folder, "a.txt").is_none());
-    let called = folder.run(&["call", "--yes", &plugin, "write_file", &arguments], &[]).await;
+    let called = folder.run(&["call", "-c", &config, "--yes", &plugin, "write_file", &arguments], &[]).await;
     assert!(called.status.success(), "{}", e2e::folder::stderr(&called));
     assert_eq!(written(&folder, "a.txt").as_deref(), Some("typed"));
 }

@@ -26,7 +26,7 @@ impl Client {
         let folder = Folder::new();
         fs::create_dir(folder.join("docs")).unwrap();
         symlink("docs", folder.join("link")).unwrap();
-        let mut pipe = Pipe::start(&folder, &["run", "--builtin", builtin, "--prefix", "", open]);
+        let mut pipe = Pipe::start(&folder, &["run", "--builtin", builtin, open]);
         pipe.legacy("2025-11-25", json!({})).await;
         Self { folder, pipe }
     }
@@ -200,7 +200,7 @@ async fn a_move_to_another_file_system_is_refused_in_words() {
     let there = tempfile::tempdir_in(other).unwrap();
     let source = client.write("a.txt", "kept");
     let open = [client.path(""), there.path().display().to_string()];
-    let arguments = ["run", "--builtin", "files", "--prefix", "", &open[0], &open[1]];
+    let arguments = ["run", "--builtin", "files", &open[0], &open[1]];
     let before = std::mem::replace(&mut client.pipe, Pipe::start(&client.folder, &arguments));
     before.close().await;
     client.pipe.legacy("2025-11-25", json!({})).await;

@@ -19,7 +19,7 @@ async fn the_folders_of_the_command_line_are_open_and_no_others() {
     let folder = Folder::new();
     folder.write("docs/a.txt", "hello");
     folder.write("home/open/b.txt", "secret");
-    let mut pipe = Pipe::start(&folder, &["run", "--builtin", "files", "--prefix", "", "docs"]);
+    let mut pipe = Pipe::start(&folder, &["run", "--builtin", "files", "docs"]);
     let open = format!("file://{}", folder.join("home/open").display());
     pipe.answer_with(move |_, _| Some(json!({ "roots": [{ "uri": open }] })));
     pipe.legacy("2025-11-25", json!({ "roots": {} })).await;
@@ -42,11 +42,17 @@ async fn what_is_for_reading_only_is_not_written() {
         let mut pipe = Pipe::start(&folder, &all);
         pipe.legacy("2025-11-25", json!({})).await;
         let at = folder.join("docs");
-        let read = call(&mut pipe, "files_read_text_file", json!({ "path": at.join("a.txt") })).await;
+        let prefix = if file.is_empty() { "" } else { "files_" };
+        let read = format!("{prefix}read_text_file");
+        let read = call(&mut pipe, &read, json!({ "path": at.join("a.txt") })).await;
         assert_eq!(read, ("hello".into(), false), "{all:?}");
-        let (said, failed) =
-            call(&mut pipe, "files_write_file", json!({ "path": at.join("new.txt"), "content": "x" })).await;
-        assert!(failed && !at.join("new.txt").exists(), "{all:?}: {said}");
+        // What a built-in plugin cannot do is not offered.
+        let write = json!({ "name": format!("{prefix}write_file"), "arguments": { "path": at.join("new.txt"), "content": "x" } });
+        let written = pipe.request("tools/call", write).await;
+        let offered = e2e::names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
+        assert_eq!(offered.iter().any(|name| name.ends_with("write_file")), !file.is_empty(), "{all:?}: {offered:?}");
+        assert_eq!(written.is_err(), file.is_empty(), "{all:?}: {written:?}");
+        assert!(written.map_or(true, |result| result["isError"] == true) && !at.join("new.txt").exists(), "{all:?}");
         pipe.close().await;
     }
 }
@@ -62,7 +68,7 @@ async fn folders_are_for_the_plugins_beside_them_only() {
     let mut pipe = Pipe::start(&folder, &[&["run"], given.as_slice()].concat());
     pipe.legacy("2025-11-25", json!({})).await;
     let listed = e2e::names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
-    assert!(listed.contains(&"files_write_file".to_owned()), "{listed:?}");
+    assert!(listed.contains(&"files_read_text_file".to_owned()), "{listed:?}");
     assert!(!listed.iter().any(|name| name.starts_with("other_")), "the default config is not read: {listed:?}");
     pipe.close().await;
     let named = folder.write("named.toml", other).display().to_string();
@@ -81,7 +87,7 @@ async fn folders_are_for_the_plugins_beside_them_only() {
 async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
     let folder = Folder::new();
     folder.write("docs/a.txt", "hello");
-    folder.config(&format!(
+    let config = folder.config(&format!(
         "[plugins.mine]\nbuiltin = 'files'\n[plugins.mine.grants]\nroots = 'read'\n[roots]\nfixed = [{:?}]\n",
         folder.join("docs")
     ));
@@ -91,9 +97,12 @@ async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
         "{checked:?}"
     );
     let path = format!("path={}", Path::new(&folder.join("docs/a.txt")).display());
-    // A built-in plugin on the command line has the grants of the same component in the config, as a file would.
-    let called = folder.run(&["call", "--builtin", "files", "read_text_file", &path], &[]).await;
+    // A built-in plugin on the command line has the grants of the same component in the config, as a file would, if the config is named.
+    let called =
+        folder.run(&["call", "-c", config.to_str().unwrap(), "--builtin", "files", "read_text_file", &path], &[]).await;
     assert_eq!(stdout(&called).trim(), "hello", "{}", stderr(&called));
+    let called = folder.run(&["call", "--builtin", "files", "read_text_file", &path], &[]).await;
+    assert_eq!(called.status.code(), Some(1), "{}{}", stdout(&called), stderr(&called));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +116,7 @@ async fn a_single_call_has_the_folders_of_its_command_line() {
         (vec!["docs".to_owned(), "read_text_file".into(), path("docs/a.txt")], "hello", 0),
         (vec!["docs".into(), "read_text_file".into(), path("home/b.txt")], "", 1),
         (vec!["docs".into(), "write_file".into(), path("docs/c.txt"), "content=x".into()], "", 0),
-        (vec!["--read-only".into(), "docs".into(), "write_file".into(), path("docs/d.txt"), "content=x".into()], "", 1),
+        (vec!["--read-only".into(), "docs".into(), "write_file".into(), path("docs/d.txt"), "content=x".into()], "", 2),
         (vec!["./dosc".into(), "list_allowed_directories".into()], "", 2),
     ] {
         let words: Vec<&str> = call.into_iter().chain(more.iter().map(String::as_str)).collect();

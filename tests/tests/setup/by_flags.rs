@@ -27,16 +27,16 @@ async fn the_local_time_is_that_of_the_machine() {
         ("", "UTC", "+00:00"),
     ] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
-        let now: Value = serde_json::from_str(said(&pipe.call("time_get_current_time", json!({})).await)).unwrap();
+        let now: Value = serde_json::from_str(said(&pipe.call("get_current_time", json!({})).await)).unwrap();
         assert_eq!(now["timezone"], zone, "{tz}: {now}");
         assert!(now["datetime"].as_str().unwrap().ends_with(offset), "{tz}: {now}");
         pipe.close().await;
     }
     for (tz, expected) in [("Nowhere/Else", "`Nowhere/Else`"), (":/no/such/file", "`/no/such/file`")] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
-        let unknown = pipe.call("time_get_current_time", json!({})).await;
+        let unknown = pipe.call("get_current_time", json!({})).await;
         assert!(is_error(&unknown) && text(&unknown).contains(expected), "{unknown}");
-        let named = pipe.call("time_get_current_time", json!({ "timezone": "Europe/Paris" })).await;
+        let named = pipe.call("get_current_time", json!({ "timezone": "Europe/Paris" })).await;
         assert!(said(&named).contains("Europe/Paris"), "{named}");
         pipe.close().await;
     }
@@ -139,7 +139,7 @@ fn entity(name: &str) -> Value {
 async fn a_note_is_remembered_in_the_state_folder() {
     let folder = Folder::new();
     let mut pipe = started(&folder, &["--builtin", "memory"], &[]).await;
-    said(&pipe.call("memory_create_entities", entity("Ann")).await);
+    said(&pipe.call("create_entities", entity("Ann")).await);
     pipe.close().await;
     let state = folder.home().join(".local/state/wharf/memory");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).unwrap().permissions());
@@ -156,7 +156,7 @@ async fn a_note_is_remembered_in_the_state_folder() {
     // A folder for it alone is used instead.
     folder.write("mine/README", "");
     let mut pipe = started(&folder, &["--builtin", "memory", "mine"], &[]).await;
-    said(&pipe.call("memory_create_entities", entity("Cat")).await);
+    said(&pipe.call("create_entities", entity("Cat")).await);
     pipe.close().await;
     assert!(std::fs::read_to_string(folder.join("mine/memory.jsonl")).unwrap().contains("Cat"));
 }

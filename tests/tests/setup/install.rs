@@ -103,7 +103,7 @@ async fn each_client_starts_what_was_written_and_reads_a_file() {
         let mut pipe = start(&folder, &written);
         pipe.legacy("2025-06-18", json!({})).await;
         let path = folder.join("home/my docs/a.txt");
-        let result = pipe.call("files_read_text_file", json!({ "path": path })).await;
+        let result = pipe.call("read_text_file", json!({ "path": path })).await;
         assert_eq!(text(&result), "hello", "{client}");
         pipe.close().await;
         let before = std::fs::metadata(folder.join(config)).unwrap();
@@ -140,7 +140,7 @@ async fn what_wharf_does_not_edit_is_printed_with_its_place() {
         let mut pipe = start(&folder, &named(client, &path));
         pipe.legacy("2025-06-18", json!({})).await;
         let read = json!({ "path": folder.join("home/my docs/a.txt") });
-        assert_eq!(text(&pipe.call("files_read_text_file", read).await), "hello", "{client}");
+        assert_eq!(text(&pipe.call("read_text_file", read).await), "hello", "{client}");
         pipe.close().await;
         let listed = stdout(&folder.run(&["install", "--list"], &[]).await);
         assert!(
@@ -196,7 +196,7 @@ async fn a_client_that_does_not_hear_of_changes_is_offered_the_search() {
     let mut pipe = start(&folder, &named("codex", &folder.join("home/.codex/config.toml")));
     pipe.legacy("2025-06-18", json!({})).await;
     let found = pipe.call("find_tools", json!({ "query": "read a file" })).await;
-    assert_eq!(found["structuredContent"]["tools"][0]["name"], "files_read_text_file", "{found}");
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "read_text_file", "{found}");
     pipe.close().await;
 }
 

@@ -28,11 +28,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let command_line = command.granted.command_line(&opened)?;
     tell_of_folders(server.as_slice(), &command_line, 0);
     config::builtin::make_folders(&command_line)?;
-    // As for `wharf run`, the grants of the default config were not meant for folders on the command line.
-    let file = match &command.config.config {
-        None if !command_line.folders.is_empty() => None,
-        named => config::find(named.as_deref())?,
-    };
+    let file = command.config.file(&command_line)?;
     // The plugin itself is added below, so that the config's grants for it apply.
     let command_line = CommandLine { plugins: Vec::new(), ..command_line };
     let mut config = config::load(file.as_deref(), &command_line)?;

@@ -29,7 +29,7 @@ use wharf_app::{
 use wharf_base::{
     failed::OrFailed,
     machine::{self, Weight},
-    parent,
+    parent, text,
 };
 use wharf_config::config::{self, CommandLine, ListenAddress, Named, state::Keeps};
 
@@ -88,7 +88,15 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     let hidden = if std::io::stderr().is_terminal() { 0 } else { servers.iter().map(|server| server.args.len()).sum() };
     let command_line = CommandLine { listen, typed: typed(hidden), ..command_line };
     tell_of_folders(&servers, &command_line, hidden);
-    let file = run.file(&command_line)?;
+    let file = run.config.file(&command_line)?;
+    if file.is_none()
+        && let Some(unread) = config::find(None)?
+    {
+        tracing::info!(
+            "only the plugins on the command line are served; -c {} adds those of the config",
+            text::path(&unread)
+        );
+    }
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     refuse_unused_roots(file.as_deref(), &command_line)?;
     config::builtin::make_folders(&command_line)?;

@@ -16,7 +16,8 @@ use wharf_policy::access::capability::Access;
 #[derive(Debug, Clone, Default)]
 pub struct CommandLine {
     pub plugins: Vec<Named>,
-    /// The prefix of the names of these plugins' tools and prompts. None: each plugin's id.
+    /// The prefix of the names of these plugins' tools and prompts. None: the plugin's id; for an existing server, and for
+    /// a built-in plugin that is the only one, no prefix.
     pub prefix: Option<String>,
     /// Folders that are opened in addition to those of the client.
     pub roots: Vec<PathBuf>,

@@ -187,7 +187,13 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
 }
 
-pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
+/// `is_only`: whether it is the only plugin that is served.
+pub fn on_command_line(
+    named: &Named,
+    limits: &DefaultLimits,
+    command_line: &CommandLine,
+    is_only: bool,
+) -> Result<PluginConfig> {
     let id = named.id().to_owned();
     let mut call = limits.call.clone();
     let source = match named {
@@ -202,8 +208,10 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
     };
     let prefix = match (&command_line.prefix, named) {
         (Some(prefix), _) => prefix.clone(),
-        // Clients know the tools of an existing server by its own names for them.
+        // Clients know the tools of an existing server by its own names for them, and the rules and habits of people and models those of
+        // the servers that a built-in plugin replaces.
         (None, Named::Made(_)) => String::new(),
+        (None, Named::BuiltIn(_)) if is_only => String::new(),
         (None, _) => format!("{id}_"),
     };
     check_prefix(&prefix).context("--prefix")?;

@@ -235,8 +235,9 @@ fn plugins(
         );
         plugins.push(Arc::new(plugin));
     }
+    let is_only = plugins.is_empty() && command_line.plugins.len() < 2;
     for named in &command_line.plugins {
-        plugins.push(Arc::new(plugin::on_command_line(named, shared.limits, command_line)?));
+        plugins.push(Arc::new(plugin::on_command_line(named, shared.limits, command_line, is_only)?));
     }
     let mut ids = HashSet::new();
     if let Some(twice) = plugins.iter().find(|plugin| !ids.insert(plugin.id.as_str())) {
@@ -296,9 +297,9 @@ impl Config {
         }
     }
 
-    /// Returns the config of a plugin named on the command line: the defaults, and what the command line grants.
+    /// Returns the config of the only plugin on the command line: the defaults, and what the command line grants.
     pub fn on_command_line(&self, named: &Named, command_line: &CommandLine) -> Result<PluginConfig> {
-        plugin::on_command_line(named, &self.limits, command_line)
+        plugin::on_command_line(named, &self.limits, command_line, true)
     }
 
     /// Returns the config of a plugin that is in the plugin folder: the defaults and no grants.

@@ -142,7 +142,7 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     let mut charge = OfferCharge::new(account);
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
-    for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
+    for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name) && !can_only_fail(config, tool)) {
         let offered = offered_tool(config, tool, &mut charge);
         let offered = offered.map(|one| (one.published.name.clone(), Arc::new(one)));
         charge.take(("tool", &tool.name), &mut offer.tools, offered)?;
@@ -175,6 +175,14 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     offer.icons_left_out = charge.icons_left_out;
     offer._room = Some(charge.room);
     Ok(offer.with_fingerprints())
+}
+
+/// Whether a tool changes files and the plugin may only read them. Of other plugins than the built-in ones, nobody knows whether a tool that
+/// changes something does it in files.
+fn can_only_fail(config: &PluginConfig, tool: &wit::Tool) -> bool {
+    let hints = tool.details.as_ref().and_then(|details| details.hints.as_ref());
+    let only_reads = hints.is_some_and(|hints| hints.read_only == Some(true));
+    !only_reads && config.source.is_built_in() && config.grants.any_directory() && !config.grants.can_write(true)
 }
 
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {

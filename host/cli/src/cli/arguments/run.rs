@@ -36,6 +36,16 @@ pub struct ConfigFile {
     pub config: Option<PathBuf>,
 }
 
+impl ConfigFile {
+    /// Returns the config file to use. If the command line names plugins, these are all that is served, and the default config is not read.
+    pub fn file(&self, command_line: &CommandLine) -> Result<Option<PathBuf>> {
+        match &self.config {
+            None if !command_line.plugins.is_empty() => Ok(None),
+            named => config::find(named.as_deref()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 pub struct Granted {
     /// A folder to open as a root, in addition to those that the client opens; only to plugins that are granted roots, such as with
@@ -97,7 +107,8 @@ pub struct Plugins {
     /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
     #[arg(long = "builtin", value_name = "NAME", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtins: Vec<String>,
-    /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
+    /// The prefix of these plugins' tool names, "" for none (default: the plugin's id; none for an existing server, and for a built-in plugin
+    /// that is served alone)
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
     /// Open the folders for reading only
@@ -105,9 +116,9 @@ pub struct Plugins {
     pub read_only: bool,
     #[command(flatten)]
     pub instances: RunIn,
-    /// Plugins to serve in addition to those of the config, and folders. The plugins on the command line may read and write in these
-    /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
-    /// config is not read
+    /// Plugins to serve, and folders. If plugins are given, the default config is not read; those of a config that -c names are served too.
+    /// The plugins on the command line may read and write in the folders here and in no others: if a folder is given, they have no access to
+    /// the folders that the client opens
     ///
     /// A file in Python, TypeScript or JavaScript, or a package of npm or PyPI, is an existing MCP server: wharf makes a plugin of it in its
     /// cache, when it is first used and when its source has changed
@@ -241,17 +252,6 @@ pub fn of_line(words: &[String]) -> Result<Server> {
         );
     }
     Ok(server)
-}
-
-impl Run {
-    /// Returns the config file to use. If the command line names folders, the default config is not read: its grants were not meant
-    /// for these folders.
-    pub fn file(&self, command_line: &CommandLine) -> Result<Option<PathBuf>> {
-        match &self.config.config {
-            None if !command_line.folders.is_empty() => Ok(None),
-            named => config::find(named.as_deref()),
-        }
-    }
 }
 
 impl Granted {

@@ -168,9 +168,7 @@ fn described(
     let command_line = line::command_line(run)?;
     tell_of_folders(&run.named.servers()?, &command_line, 0);
     let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
-    // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
-    let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
-    let file = if by_config { run.file(&command_line)? } else { None };
+    let file = run.config.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     let config = config::load(file.as_deref(), &command_line)?;
     if let Some(profile) = &run.profile {

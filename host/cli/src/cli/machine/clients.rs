@@ -190,7 +190,7 @@ impl Entry<'_> {
     /// Returns which built-in plugin lacks a grant without which it can do nothing.
     fn grants(&self, run: &Run, args: &[String]) -> Option<(String, String)> {
         let config = line::command_line(run).and_then(|command_line| {
-            let file = run.file(&command_line)?;
+            let file = run.config.file(&command_line)?;
             config::load(file.as_deref(), &command_line)
         });
         let config = match config {
