@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adopt;
 mod cases;
 mod dev;
 mod existing;

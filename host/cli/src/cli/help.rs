@@ -13,7 +13,7 @@ use wharf_config::config;
 
 /// What a person does with wharf, and the commands for it. Not listed are `packaged`, which packages start, and `print`.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Use plugins", &["run", "serve", "install", "call", "inspect", "check"]),
+    ("Use plugins", &["run", "serve", "install", "adopt", "call", "inspect", "check"]),
     ("Write plugins", &["new", "build", "dev", "test", "pack", "publish"]),
     ("Operate wharf", &["add", "grant", "remove", "update", "lock", "audit", "approvals", "keys"]),
 ];

@@ -114,6 +114,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
         Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
         Command::Install(command) => install::run(command).await,
+        Command::Adopt(command) => install::adopt::run(command).await,
         Command::Call(command) => call::run(command).await,
         Command::Inspect(command) => inspect::run(command).await,
         Command::Check(command) if command.machine => machine::run(command).await,
@@ -153,7 +154,7 @@ fn default_filter(command: &Command) -> &'static str {
             "warn,wharf=info,wharf_sandbox=info"
         }
         // Builds take long, so their steps are logged.
-        Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {
+        Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) | Command::Adopt(_) => {
             "off,wharf_cli::authoring=info,wharf_plugins::plugins::library::lacking=info"
         }
         _ => "off",

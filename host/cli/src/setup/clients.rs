@@ -97,13 +97,16 @@ impl Client {
         text
     }
 
-    /// Returns the text with this server added, or replacing one of the same name. If the replaced server was wharf, other members that
-    /// a person has added stay, such as environment variables or that it is turned off.
+    /// Returns the text with this server added, or replacing one of the same name. If the replaced server was wharf, or the one that wharf runs
+    /// now, its other members stay, such as environment variables or that it is turned off.
     pub fn set(&self, text: &str, server: &Server) -> Result<String> {
         let servers = self.format.servers(text, self.key)?;
         let before = servers.get(&server.name);
-        let is_wharf = self.servers(text)?.iter().any(|known| known.name == server.name && known.is_wharf());
-        let written = match (before.filter(|_| is_wharf), self.written(server)) {
+        let is_kept = self
+            .servers(text)?
+            .iter()
+            .any(|known| known.name == server.name && (known.is_wharf() || server.is_wharf() && server.runs(known)));
+        let written = match (before.filter(|_| is_kept), self.written(server)) {
             (Some(Value::Object(before)), Value::Object(new)) => {
                 let own = ["type", "source", "command", "args"];
                 let new = new.into_iter().filter(|(key, _)| own.contains(&key.as_str()));
@@ -184,6 +187,15 @@ impl Client {
     /// Whether the config has a server of any kind under this name.
     pub fn has(&self, text: &str, name: &str) -> Result<bool> {
         Ok(self.format.servers(text, self.key)?.contains_key(name))
+    }
+
+    /// Returns the names of the variables that the entry of a server sets.
+    pub fn variables(&self, text: &str, name: &str) -> Result<Vec<String>> {
+        let servers = self.format.servers(text, self.key)?;
+        let entry = servers.get(name).map(described);
+        let set =
+            entry.and_then(|entry| ["env", "envs", "environment"].iter().find_map(|key| entry.get(key)?.as_object()));
+        Ok(set.into_iter().flatten().map(|(name, _)| name.clone()).collect())
     }
 
     /// Returns what keeps the client from using this server as it is written, and how to mend it.

@@ -52,6 +52,12 @@ impl Server {
         self.runs_package()
     }
 
+    /// Whether the line of another server is the end of this one's.
+    pub fn runs(&self, other: &Self) -> bool {
+        let end = self.args.len().checked_sub(other.args.len() + 1).and_then(|at| self.args.get(at..));
+        end.and_then(<[String]>::split_first).is_some_and(|(first, rest)| *first == other.command && rest == other.args)
+    }
+
     /// Whether `command` is wharf with its arguments, which belong into `args`.
     pub fn is_one_line(&self) -> bool {
         let mut words = self.command.split_whitespace();

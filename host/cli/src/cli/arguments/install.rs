@@ -48,6 +48,17 @@ pub struct Install {
     pub given: AsGiven,
 }
 
+/// Looks at the configs of the clients that `wharf install --list` names. Each MCP server there that wharf can run is built, as `wharf run`
+/// builds it, and shown: its tools, the tokens that their list takes, and what it wants. Of each, a question is asked at the terminal: yes puts
+/// wharf and the access that was shown before its line; the rest of its entry stays, such as its variables.
+/// `wharf install CLIENT --name NAME --uninstall` puts back what was there.
+#[derive(Debug, Args)]
+pub struct Adopt {
+    /// Show the servers, ask nothing and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 const INSTALL_HELP: &str = "\
 Examples:
   wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in

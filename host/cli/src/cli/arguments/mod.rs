@@ -11,7 +11,7 @@ use wharf_config::config;
 pub use self::{
     authors::{Build, Dev, New, Pack, PackageKind, Packaged, Test},
     call::{Call, Parts},
-    install::{AsGiven, Given, Install},
+    install::{Adopt, AsGiven, Given, Install},
     line_place::{Place, tell_of_folders, typed},
     run::{Allowed, ConfigFile, Log, LogFormat, Run, grants, of_line},
     supply::{Add, Grant, Lock, OnePlugin, Publish, Update},
@@ -70,6 +70,8 @@ pub enum Command {
     Serve(Serve),
     /// Add wharf to the config of an MCP client, with the options for `wharf run`
     Install(Install),
+    /// Show the MCP servers that clients start without wharf, and put wharf before some
+    Adopt(Adopt),
     /// Call one tool of one plugin and print its result
     Call(Call),
     /// Show what a plugin offers, which grants it wants and could use, and its SHA-256 digest

@@ -32,6 +32,7 @@ use wharf_base::{
 use wharf_config::config::{self, Config};
 use wharf_plugins::plugins::status::Status;
 
+pub mod adopt;
 pub mod line;
 mod opened_access;
 mod program;

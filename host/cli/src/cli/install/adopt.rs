@@ -1,0 +1,192 @@
+//! `wharf adopt`: shows the MCP servers that the clients of this machine start without wharf, and which of them run in wharf, and puts wharf
+//! before the lines of those that a person chooses.
+
+use std::{collections::BTreeSet, path::Path, process::ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{program::Program, write};
+use crate::{
+    authoring::{
+        build::Until,
+        existing::{line, make::make},
+    },
+    cli::{
+        add::wants,
+        arguments::{Adopt, of_line},
+        file::{component, read},
+        load::{load_to_look, print},
+        person::Person,
+    },
+    setup::{
+        client_list::{self, ConfigPaths},
+        clients::Client,
+        server::Server,
+    },
+};
+use wharf_base::text::{self, escaped};
+use wharf_config::config::{self, CommandLine, Named};
+use wharf_plugins::plugins::{snapshot::PluginStatus, status::Status};
+use wharf_policy::access::wants::want::WantedGrant;
+
+/// How many bytes of a list of tools are about one token of a model.
+const TOKEN_BYTES: usize = 4;
+
+pub async fn run(command: Adopt) -> Result<ExitCode> {
+    let mut person = match command.dry_run {
+        true => None,
+        false => Some(Person::here().context(
+            "`wharf adopt` asks about each server at a terminal, and there is no terminal; --dry-run shows the servers",
+        )?),
+    };
+    let (places, mut found) = (ConfigPaths::here()?, 0);
+    for client in client_list::ALL {
+        let Some(path) = client.path(&places) else { continue };
+        let Some(text) = read(&path)? else { continue };
+        let servers = match client.servers(&text) {
+            Ok(servers) => servers.into_iter().filter(|server| !server.is_wharf()).collect::<Vec<_>>(),
+            Err(error) => {
+                print(&format!("{}: {}", text::path(&path), escaped(&format!("{error:#}"))))?;
+                continue;
+            }
+        };
+        if !servers.is_empty() {
+            print(&format!("{}, {}", client.title, text::path(&path)))?;
+        }
+        found += servers.len();
+        for server in servers {
+            let variables = client.variables(&text, &server.name)?;
+            let adopted = match adoption(&server, &variables).await {
+                Ok(adopted) => adopted,
+                Err(error) => {
+                    print(&format!("  {}: stays as it is: {}", escaped(&server.name), escaped(&format!("{error:#}"))))?;
+                    continue;
+                }
+            };
+            print(&format!("  {}: {}", escaped(&server.name), adopted.says))?;
+            for line in &adopted.opens {
+                print(&format!("    {line}"))?;
+            }
+            if let Some(person) = &mut person {
+                change(client, &path, &adopted.server, person)?;
+            }
+        }
+    }
+    if found == 0 {
+        print(
+            "no client on this machine starts an MCP server without wharf; `wharf install --list` names their configs",
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether a server is to be started by wharf, and changes its entry.
+fn change(client: &Client, path: &Path, server: &Server, person: &mut Person) -> Result<()> {
+    let name = escaped(&server.name);
+    if !client.is_edited() {
+        return print(&format!("    wharf does not edit YAML; start it with: {}", escaped(&server.line())));
+    }
+    if !person.agrees(&format!("    Start `{name}` by wharf in {}, with this access?", client.title))? {
+        return Ok(());
+    }
+    // What the person has answered before is in the file by now.
+    let before = read(path)?.context("the config is gone")?;
+    let after = client.set(&before, server)?;
+    write(client, path, Some(&before), &after)?;
+    let undo = text::shell(["wharf", "install", client.id, "--name", &server.name, "--uninstall"]);
+    print(&format!("    done; to undo it: {undo}"))
+}
+
+/// A server of a client, as wharf would start it.
+struct Adoption {
+    server: Server,
+    /// What it offers, and what it takes today.
+    says: String,
+    /// What would be open to it.
+    opens: Vec<String>,
+}
+
+/// Builds a server, and looks at what it offers and wants. `variables`: those that its entry sets.
+async fn adoption(server: &Server, variables: &[String]) -> Result<Adoption> {
+    ensure!(
+        line::begins(&server.command),
+        "{} is a program of this machine; wharf makes plugins of servers in Python, TypeScript and JavaScript",
+        server.command
+    );
+    let line: Vec<String> = std::iter::once(&server.command).chain(&server.args).cloned().collect();
+    let made = of_line(&line)?;
+    make(&made, Until::Interrupted).await?;
+    let path = made.component();
+    let command_line = CommandLine { plugins: vec![Named::Made(path.clone())], ..CommandLine::default() };
+    let wharf = load_to_look(config::load(None, &command_line)?).await?.wharf;
+    let mut says = Vec::new();
+    for PluginStatus { status, serving, .. } in wharf.plugins() {
+        if let Status::Failed { problem, .. } = &status {
+            bail!("it does not load in wharf ({}): {}", problem.stage, problem.text);
+        }
+        let tools = serving.map(|serving| serving.tools).unwrap_or_default();
+        let bytes = |text: &str| text.len();
+        let all = tools
+            .iter()
+            .map(|tool| bytes(&tool.name) + bytes(&tool.description) + tool.schema.as_deref().map_or(0, bytes));
+        says.push(format!("{} tools, about {} tokens", tools.len(), all.sum::<usize>() / TOKEN_BYTES));
+    }
+    wharf.stop().await;
+    if let Some(bytes) = resident(&server.args) {
+        says.push(format!("{} MiB of memory today", bytes >> 20));
+    }
+    let wanted = wants(&component(&path)?.1)?.unwrap_or_default().grants;
+    // The person has given it the variables of its entry, and the folders in its line.
+    let (mut flags, mut opens) = (BTreeSet::new(), Vec::new());
+    for name in variables {
+        flags.insert(format!("--allow env={name}"));
+    }
+    for want in &wanted {
+        match (&want.what, want.what.flag()) {
+            // A variable that its entry does not set is not there today either.
+            (WantedGrant::Env(_), _) => {}
+            (_, Some(flag)) => drop(flags.insert(flag)),
+            (what, None) => opens.push(format!("it also wants {}, which only a config grants", what.words())),
+        }
+    }
+    let is_open = |word: &&String| Path::new(word.as_str()).is_absolute() && Path::new(word.as_str()).is_dir();
+    let folders: Vec<String> = made.args.iter().filter(is_open).cloned().collect();
+    opens.extend(flags.iter().cloned());
+    opens.extend(folders.iter().map(|folder| format!("{}, for reading and writing", escaped(folder))));
+    if opens.is_empty() {
+        opens.push("nothing would be open to it".to_owned());
+    }
+    let program = Program::here()?;
+    let flags = flags.iter().flat_map(|flag| flag.split(' ')).map(str::to_owned);
+    let args = program.before.into_iter().chain(["run".to_owned()]).chain(flags).chain(folders).chain(line).collect();
+    let server = Server { name: server.name.clone(), command: program.command, args };
+    Ok(Adoption { server, says: says.join(", "), opens })
+}
+
+/// Returns the resident memory of the processes that were started with these arguments, and of those that they have started.
+fn resident(args: &[String]) -> Option<u64> {
+    let words: Vec<&str> = args.iter().map(String::as_str).skip_while(|word| word.starts_with('-')).collect();
+    let (mut all, mut own) = (Vec::new(), BTreeSet::new());
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).ok();
+        let (Some(line), Some(stat), Some(pages)) = (read("cmdline"), read("stat"), read("statm")) else { continue };
+        // npm writes its line as one word.
+        let line: Vec<&str> = line.split(['\0', ' ']).filter(|word| !word.is_empty()).collect();
+        if !words.is_empty() && line.ends_with(&words) {
+            own.insert(id);
+        }
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok())?;
+        let pages = pages.split_whitespace().nth(1)?.parse::<u64>().ok()?;
+        all.push((id, parent, pages));
+    }
+    loop {
+        let before = own.len();
+        own.extend(all.iter().filter(|(_, parent, _)| own.contains(parent)).map(|(id, ..)| *id).collect::<Vec<_>>());
+        if own.len() == before {
+            break;
+        }
+    }
+    let pages: u64 = all.iter().filter(|(id, ..)| own.contains(id)).map(|(.., pages)| pages).sum();
+    (!own.is_empty()).then_some(pages * rustix::param::page_size() as u64)
+}
