@@ -27,8 +27,3 @@ pub fn templates() -> Result<Vec<(&'static str, Vec<u8>)>, Damaged> {
     });
     each.collect()
 }
-
-/// Returns the templates and SDKs as they are in the binary: other bytes are other SDKs.
-pub fn deflated_templates() -> &'static [u8] {
-    TEMPLATES.1
-}

@@ -1,8 +1,8 @@
 // Builds a component from the entry file of a plugin.
 
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { homedir, tmpdir } from "node:os";
+import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 
 import { bundle, witFolder } from "./bundle.js";
 import { check } from "./check.js";
@@ -63,12 +63,23 @@ function world(imports) {
   return `package wharf-sdk:javascript@0.1.0;\n\nworld plugin {\n  ${lines.join("\n  ")}\n}\n`;
 }
 
+/**
+ * The variables of the program that runs the engine, which gets no others. It keeps a cache in the home directory, and would take that of the
+ * user's account, where a build by wharf may not write. Variables come into the component, so the path says nothing of this machine.
+ */
+export function engineVariables(home = homedir(), here = process.cwd()) {
+  const inside = relative(here, home);
+  const isOwn = inside && !inside.startsWith("..") && !isAbsolute(inside);
+  return isOwn ? { HOME: `/proc/self/cwd/${inside}` } : undefined;
+}
+
 async function starlingmonkey({ source, wit, fetches, project }) {
   const { componentize } = await load("@bytecodealliance/componentize-js", project);
   const { component } = await componentize({
     sourcePath: source,
     witPath: wit,
     worldName: "plugin",
+    env: engineVariables(),
     disableFeatures: fetches ? ["fetch-event"] : ["http", "fetch-event"],
   });
   return component;

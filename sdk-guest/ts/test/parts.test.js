@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { engineVariables } from "../build/build.js";
 import { started } from "../build/mcp/build.js";
 import { findEntry } from "../build/mcp/entry.js";
 
@@ -116,4 +117,9 @@ test("a component has the text files of the server's folder, but not those whose
   const all = parts.head + parts.tail;
   assert.ok(all.includes("word-of-the-server"));
   assert.ok(!all.includes("key-of-the-author"));
+});
+
+test("the engine keeps its cache where a build with a home directory of its own may write", () => {
+  assert.deepEqual(engineVariables("/w/making", "/w"), { HOME: "/proc/self/cwd/making" });
+  for (const home of ["/home/me", "/w", "/"]) assert.equal(engineVariables(home, "/w"), undefined);
 });

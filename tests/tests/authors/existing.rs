@@ -2,7 +2,7 @@
 //!
 //! Programs of the test stand in for npm and the SDK: they log how they were started, and the build copies a component that is ready.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use e2e::{Folder, Pipe, Value, folder, json, text, with_sections};
 
@@ -44,21 +44,35 @@ impl Existing {
         [("PATH", &self.path), ("XDG_CACHE_HOME", &self.cache)]
     }
 
+    /// Makes the step that installs the packages of a server run these shell commands.
+    fn before_packages(&self, commands: &str) {
+        let node = fs::read_to_string(self.folder.join("bin/node")).unwrap();
+        let commands = format!("case \"$*\" in *' setup '*) {commands}\n;; esac");
+        self.folder.write("bin/node", node.replace("echo noise", &commands));
+        self.folder.set_mode("bin/node", 0o755);
+    }
+
     pub fn start(&self, arguments: &[&str]) -> Pipe {
         Pipe::start_with(&self.folder, arguments, &self.environment())
     }
 
+    /// Returns the folders of servers, and of what builds them.
+    fn made(&self) -> Vec<PathBuf> {
+        let all = ["servers", "tools"].map(|kind| fs::read_dir(self.folder.join("cache/wharf").join(kind)));
+        let all = all.into_iter().flatten().flatten().flatten();
+        all.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
     /// Returns what the programs have logged: those that install and those that build have home directories of their own.
     pub fn log(&self) -> String {
-        let servers = fs::read_dir(self.folder.join("cache/wharf/servers")).into_iter().flatten().flatten();
-        let homes = servers.flat_map(|server| ["installing", "making"].map(|step| server.path().join(step)));
+        let homes = self.made().into_iter().flat_map(|made| ["installing", "making"].map(|step| made.join(step)));
         homes.map(|home| fs::read_to_string(home.join("log")).unwrap_or_default()).collect()
     }
 
     /// Returns how often packages were installed and plugins built so far.
     pub fn counts(&self) -> (usize, usize) {
         let log = self.log();
-        (log.matches("npm install").count(), log.matches("wharf-sdk.js build").count())
+        (log.matches("wharf-sdk.js setup").count(), log.matches("wharf-sdk.js build").count())
     }
 
     /// Runs a wharf whose tools are listed, and ends it.
@@ -95,7 +109,7 @@ async fn a_server_is_built_once_and_then_served_without_any_program() {
         assert_eq!(existing.counts(), expected, "{what}");
     }
     let log = existing.log();
-    assert!(log.contains("npm install --ignore-scripts") && log.contains("wharf-sdk.js setup --mcp"), "{log}");
+    assert!(log.contains("wharf-sdk.js setup --mcp"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,6 +126,30 @@ async fn a_client_is_answered_while_its_server_is_built() {
     // This returns when the build has opened the other end.
     tokio::task::spawn_blocking(move || fs::write(gate, "go")).await.unwrap().unwrap();
     assert_eq!(names(&pipe.answer(&list).await.unwrap()), ["greet"]);
+    assert!(pipe.close().await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_all_servers_are_built_at_once() {
+    let existing = Existing::new("hello", "flock -s ../../../../bin/gate true");
+    existing.folder.write("bin/gate", "");
+    let gate = fs::File::open(existing.folder.join("bin/gate")).unwrap();
+    gate.lock().unwrap();
+    let places = std::thread::available_parallelism().unwrap().get().clamp(2, 8);
+    let servers: Vec<_> = (0..=places).map(|number| format!("server{number}/index.ts")).collect();
+    for server in &servers {
+        existing.folder.write(server, "");
+        existing.folder.write(&server.replace("index.ts", "package.json"), "{}");
+    }
+    let arguments = ["run"].into_iter().chain(servers.iter().map(String::as_str));
+    let mut pipe = existing.start(&arguments.collect::<Vec<_>>());
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.wait_for_nth_log("wharf-sdk.js build --mcp", places).await;
+    pipe.wait_for_log(&format!("{places} other servers are being built; waiting until one is")).await;
+    assert!(existing.counts().1 <= places);
+    drop(gate);
+    pipe.wait_for_nth_log(" INFO built server", servers.len()).await;
+    assert_eq!(existing.counts().1, servers.len());
     assert!(pipe.close().await.status.success());
 }
 
@@ -297,8 +335,7 @@ async fn a_set_up_that_failed_begins_from_an_empty_folder() {
         existing.folder.set_mode("bin/npm", 0o755);
         let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
         assert_eq!(called.status.success(), expected, "{}", folder::stderr(&called));
-        let servers = fs::read_dir(existing.folder.join("cache/wharf/servers")).unwrap().flatten();
-        found.push(servers.filter(|server| server.path().join("half-installed").exists()).count());
+        found.push(existing.made().iter().filter(|made| made.join("half-installed").exists()).count());
     }
     assert_eq!(found, [1, 0]);
 }
@@ -317,7 +354,7 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
     let tries = format!(
         "{{ cat {top}/own/secret > /dev/null && echo read; cat notes.secret > /dev/null && echo linked; \
          cat {top}/notes/linked > /dev/null && echo followed; echo x > {top}/own/new && echo wrote; \
-         rm -f {top}/own/secret && echo removed; echo x >> {top}/notes/index.ts && echo source; echo x >> plugin.toml && echo project; \
+         rm -f {top}/own/secret && echo removed; test -e \"$1\" && echo x > \"$1\" && echo tools; echo x >> {top}/notes/index.ts && echo source; echo x >> plugin.toml && echo project; \
          cat /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/environ > /dev/null && echo environ; \
          test -z \"$TOKEN\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \
          bash -c 'exec 3<>/dev/udp/127.0.0.1/9' && echo udp; cat {top}/notes/index.ts > /dev/null && echo server; }} > $HOME/reached 2> /dev/null",
@@ -343,6 +380,9 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
     // What installs packages needs the network, and owns the folder of the server in the cache.
     assert_eq!(reached("installing"), "project\ntcp\nudp\nserver\n");
     assert_eq!(reached("making"), "server\n");
+    // What builds servers is installed without any of them.
+    let tools = existing.made().into_iter().find(|made| made.join("sdk").exists()).unwrap();
+    assert_eq!(fs::read_to_string(tools.join("installing/reached")).unwrap(), "project\ntcp\nudp\n");
     drop(listener);
 }
 
@@ -359,7 +399,7 @@ async fn a_package_is_built_without_network_and_settings() {
     let tries = format!(
         "{{ cat {secret} > /dev/null && echo read; cat {settings} > /dev/null && echo settings; \
          test -z \"$PIP_INDEX_URL$PIP_CONFIG_FILE\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \
-         echo x >> plugin.toml && echo project; echo x > .venv/bin/more && echo program; echo x > sources/more && echo sources; \
+         echo x >> plugin.toml && echo project; echo x > $(dirname \"$0\")/more && echo program; echo x > sources/more && echo sources; \
          cat {source} > /dev/null && echo source; chmod 666 {secret}; cat plugin.toml > /dev/null && echo own; }} 2> /dev/null",
         secret = secret.display(),
         settings = settings.display(),
@@ -390,8 +430,8 @@ async fn a_package_is_built_without_network_and_settings() {
         "{}",
         folder::stderr(&endless)
     );
-    folder.write("bin/python", build.replace("FOUND", "0"));
-    folder.set_mode("bin/python", 0o755);
+    let tools = existing.made().into_iter().find(|made| made.join(".venv").exists()).unwrap();
+    fs::write(tools.join(".venv/bin/python"), build.replace("FOUND", "0")).unwrap();
     let called = folder.run(&call, &environment).await;
     assert_eq!(folder::stdout(&called), "Hello, A!\n", "{}", folder::stderr(&called));
     let server = fs::read_dir(folder.join("cache/wharf/servers")).unwrap().flatten().map(|entry| entry.path());
@@ -429,10 +469,8 @@ async fn a_link_in_place_of_what_a_step_writes_is_not_followed() {
     for name in ["dist", "making"] {
         let existing = Existing::new("hello", "");
         existing.folder.write("own/secret", "s");
-        let stand_in = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
         let own = existing.folder.join("own").display().to_string();
-        existing.folder.write("bin/npm", stand_in.replace("echo noise", &format!("rm -rf {name}; ln -s {own} {name}")));
-        existing.folder.set_mode("bin/npm", 0o755);
+        existing.before_packages(&format!("rm -rf {name}; ln -s {own} {name}"));
         let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
         let said = folder::stderr(&called);
         assert!(said.contains(&format!("`{name}` is a link, and links are not followed here")), "{said}");
@@ -451,20 +489,15 @@ async fn a_build_leaves_no_process_and_changes_no_mode() {
         Existing::new("hello", &tries.replace("OWN", own).replace("TEST", &test).replace(" &", " > /dev/null 2>&1 &"));
     let secret = existing.folder.write("own/secret", "s");
     existing.folder.set_mode("own/secret", 0o600);
-    let stand_in = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
-    let say = format!("echo {} > notes.own; sleep 300 > /dev/null 2>&1 &", secret.display());
-    existing.folder.write("bin/npm", stand_in.replace("echo noise", &say));
-    existing.folder.set_mode("bin/npm", 0o755);
+    existing.before_packages(&format!("echo {} > notes.own; sleep 300 > /dev/null 2>&1 &", secret.display()));
     let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
     assert!(called.status.success(), "{}", folder::stderr(&called));
-    let servers = existing.folder.join("cache/wharf/servers");
-    let home = format!("HOME={}", servers.display());
+    let home = format!("HOME={}", existing.folder.join("cache/wharf").display());
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let environments = processes.filter_map(|process| fs::read(process.path().join("environ")).ok());
     let left = environments.filter(|environment| String::from_utf8_lossy(environment).contains(&home)).count();
     assert_eq!(left, 0, "processes of the build are left");
-    let server =
-        fs::read_dir(&servers).unwrap().flatten().map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
-    assert!(server.join("dist/plugin.wasm").exists() && !server.join("dist/reniced").exists());
+    let server = existing.made().into_iter().find(|made| made.join("notes.wasm").exists()).unwrap();
+    assert!(server.join("dist").exists() && !server.join("dist/reniced").exists());
     assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
 }

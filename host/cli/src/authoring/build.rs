@@ -85,7 +85,8 @@ async fn install(project: &Project, setup: &str, how: (Until, Output)) -> Result
             return Ok(());
         }
         tracing::info!("building a package that is published only as source, without network");
-        run(project, (WHEEL, Step::Wheel), how).await?;
+        let wheel = project.confined.as_ref().map(Confined::wheel).context("only a confined setup waits")?;
+        run(project, (&wheel, Step::Wheel), how).await?;
     }
     bail!(
         "more than {MAX_WHEELS} packages of this server are published only as source, or one asks for something else each time"
@@ -239,8 +240,6 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
 
 /// The exit code of a confined setup that waits for a wheel.
 const WAITS: i32 = 75;
-/// What builds that wheel.
-const WHEEL: &str = "./.venv/bin/python -m wharf_compat wheel";
 /// The most rounds of a setup. A package needs one to four: for what builds it, and for the build.
 const MAX_WHEELS: usize = 64;
 

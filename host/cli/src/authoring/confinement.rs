@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use super::filter;
-use wharf_base::{below::Below, group::Group, program};
+use wharf_base::{below::Below, group::Group, program, text};
 
 /// The variable that allows builds where the kernel cannot confine them.
 const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
@@ -137,14 +137,23 @@ impl Step {
 #[derive(Debug, Clone)]
 pub struct Confined {
     folder: PathBuf,
+    /// What builds it, if that is in another folder.
+    tools: Option<PathBuf>,
     /// The source, and where links in it lead.
     source: Vec<PathBuf>,
 }
 
 impl Confined {
-    /// `folder`: where the builds write. `source`: what they read.
-    pub fn new(folder: PathBuf, source: Vec<PathBuf>) -> Self {
-        Self { folder, source }
+    /// `folder`: where the builds write. `tools` and `source`: what they read.
+    pub fn new(folder: PathBuf, tools: Option<PathBuf>, source: Vec<PathBuf>) -> Self {
+        Self { folder, tools, source }
+    }
+
+    /// Returns the command that builds the wheel for which a setup in Python waits.
+    pub fn wheel(&self) -> String {
+        let tools = self.tools.as_deref().unwrap_or(&self.folder);
+        let python = tools.join(".venv/bin/python").to_string_lossy().into_owned();
+        format!("{} -m wharf_compat wheel", text::shell([python.as_str()]))
     }
 
     /// Returns a command of the shell whose processes have a limit of memory. It counts what they may write, and not addresses: V8 and
@@ -203,7 +212,7 @@ impl Confined {
         // A superuser could make a device and read a disk with it.
         let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         let source = if step == Step::Wheel { &[] } else { self.source.as_slice() };
-        let own = [self.folder.clone()].into_iter().chain(source.iter().cloned());
+        let own = [self.folder.clone()].into_iter().chain(self.tools.clone()).chain(source.iter().cloned());
         let settings = if step == Step::Install { SYSTEM_SETTINGS } else { &[] };
         let system = SYSTEM.iter().chain(settings).map(PathBuf::from);
         let read_too = own.chain(system).chain(programs()).chain(named(step));

@@ -138,6 +138,12 @@ impl Project {
         entered
     }
 
+    /// Returns a project that has no `plugin.toml`, and whose builds are confined.
+    pub fn confined(folder: PathBuf, name: String, build: Build, confined: Confined) -> Self {
+        let (dev, secrets) = Default::default();
+        Self { folder, name, build, package: None, dev, secrets, confined: Some(confined) }
+    }
+
     /// Reads the `plugin.toml` of a folder. A missing file is an error.
     pub fn open(folder: &Path) -> Result<Self> {
         let project = Self::find(folder)?;

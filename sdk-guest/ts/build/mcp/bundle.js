@@ -145,7 +145,7 @@ async function run({ esbuild, entry, project, missing, required, abouts, forNode
       legalComments: "none",
       logLevel: "silent",
       plugins: [
-        nodeModules({ jspm, packagesFrom: project, missing, acorn: await load("acorn", project) }),
+        nodeModules({ jspm, packagesFrom: dirname(jspm), missing, acorn: await load("acorn", project) }),
         modules({ entry, required, abouts, forNode }, sideEffects),
       ],
     });

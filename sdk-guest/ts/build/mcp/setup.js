@@ -5,13 +5,14 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 
+import { isNextToSdk } from "../packages.js";
 import { Problem } from "../problem.js";
 import { npmName, packageFolder } from "./entry.js";
 
 const sdk = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
 
-/** The packages of the build. QuickJS is not used for servers. */
-const TOOLS = Object.entries(sdk.peerDependencies).filter(([name]) => name !== "componentize-qjs");
+/** The packages of the build, but for those that are installed next to the SDK. QuickJS is not used for servers. */
+const TOOLS = Object.entries(sdk.peerDependencies).filter(([name]) => name !== "componentize-qjs" && !isNextToSdk(name));
 
 /** Newer versions of this package break the pinned componentize-js. */
 const OVERRIDES = { "@bytecodealliance/preview2-shim": "0.25.0" };
@@ -27,7 +28,8 @@ export async function setup({ entry, project = process.cwd(), say = (text) => co
   const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { private: true, type: "module" };
   const dependencies = { ...wanted(entry, project, before), ...before.dependencies };
   const devDependencies = { ...Object.fromEntries(TOOLS), ...before.devDependencies };
-  const after = { ...before, dependencies, devDependencies, overrides: { ...OVERRIDES, ...before.overrides } };
+  const overrides = { ...(TOOLS.length ? OVERRIDES : {}), ...before.overrides };
+  const after = { ...before, dependencies, devDependencies, overrides };
   const npm = npmName(entry);
   if (npm && (npm.version || !dependencies[npm.name]))
     after.dependencies[npm.name] = npm.version ?? before.dependencies?.[npm.name] ?? "latest";

@@ -78,7 +78,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
         }
     };
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
-    project::make(folder, &Recipe { id: name, language, server: &server, with: &[], watch: &watch })
+    project::make(folder, &Recipe { id: name, language, server: &server, with: &[], watch: &watch, tools: None })
 }
 
 /// Reads a file of a server. A link may lead to another file of the server, and not out of its folder: a stranger's link could lead to a

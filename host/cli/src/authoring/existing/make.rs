@@ -7,35 +7,35 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File, OpenOptions},
-    io::ErrorKind,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, File},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     build_files::{protected, readable},
+    cache::{gone, make_folder, put, reads},
     inputs::Inputs,
+    locks,
     project::{self, READY, Recipe},
     server::{Server, VARIANT},
+    tools::Tools,
 };
 use crate::authoring::{
     build::{self, Built, Output, Until},
     confinement::Confined,
     project::Project,
 };
-use wharf_base::{failed::OrFailed, guard, text};
+use wharf_base::{below::Below, failed::OrFailed, guard, text};
 use wharf_config::config;
 use wharf_plugins::plugins::making::{BuildOutcome, Making};
 
 /// The digest of the source that the component was built from.
 const BUILT: &str = "built";
-/// The digests of what was set up: the SDK, and what decides which packages are installed.
+/// What was set up: the folder of what builds it, and the digest of what decides which packages are installed.
 const SDK: &str = "set-up-sdk";
 const PACKAGES: &str = "set-up-packages";
 
@@ -72,7 +72,7 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     if is_built(server, &admit(server)?) {
         return Ok(());
     }
-    let _lock = lock(&server.folder).await?;
+    let _lock = lock(server).await?;
     // Another wharf may have built it meanwhile.
     let inputs = admit(server)?;
     if is_built(server, &inputs) {
@@ -85,6 +85,8 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     let component = server.component();
     make_folder(component.parent().unwrap_or(&server.folder))?;
     put(&component, &built.component)?;
+    // It would take the same place once more.
+    Below::open(&project.folder)?.remove(project.build.artifact.strip_prefix(&project.folder)?)?;
     // Comes last, so that it never says more than is there.
     put(&component.with_file_name(BUILT), &inputs.all)
 }
@@ -92,7 +94,7 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
 /// Builds the server for development: a component, and the folder of the code that it reads.
 pub async fn make_live(server: &Server, until: Until) -> Result<(Built, PathBuf)> {
     let inputs = admit(server)?;
-    let _lock = lock(&server.folder).await?;
+    let _lock = lock(server).await?;
     let project = set_up(server, &inputs, until).await?;
     let live = project.build.live.as_ref().context("the project of a server has no build for `wharf dev`")?;
     let built = build::build_live(&project, live, (until, Output::Quoted)).await?;
@@ -101,7 +103,9 @@ pub async fn make_live(server: &Server, until: Until) -> Result<(Built, PathBuf)
 
 /// Opens the project of a server, and installs its packages if these are not there.
 async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Project> {
-    let project = open(server, inputs)?;
+    let tools = Tools::of(server.language)?;
+    tools.install(until).await?;
+    let project = open(server, inputs, &tools.folder)?;
     if !project.folder.join(READY).exists() {
         tracing::info!(
             "making a plugin of {}: its packages are installed in {}, where package managers and the server's own code run while it is \
@@ -117,9 +121,9 @@ async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Projec
 
 /// Opens the project of a server for its build. A project with another SDK, or whose set-up failed or was stopped, is made again: what a
 /// package manager leaves then may fail every time.
-fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
+fn open(server: &Server, inputs: &Inputs, tools: &Path) -> Result<Project> {
     let folder = &server.folder;
-    let sdk = text::hex(&Sha256::digest(wharf_assets::deflated_templates()));
+    let sdk = tools.to_str().with_context(|| format!("{}: the path is not UTF-8", text::path(tools)))?.to_owned();
     let is_set_up = reads(&folder.join(SDK)).as_ref() == Some(&sdk) && folder.join(READY).is_file();
     if !is_set_up {
         // A wharf that runs may serve a component until the new one is there.
@@ -144,7 +148,10 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
             }
         };
         let (language, with) = (server.language, &server.with);
-        project::make(folder, &Recipe { id: &server.id, language, server: &named, with, watch: &[] })?;
+        project::make(
+            folder,
+            &Recipe { id: &server.id, language, server: &named, with, watch: &[], tools: Some(tools) },
+        )?;
         put(&folder.join(SDK), &sdk)?;
     } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
         gone(&folder.join(READY))?;
@@ -152,7 +159,7 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     let mut project = Project::open(folder)
         .with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))?;
     project.build.arguments = project::arguments(server.language, &server.args);
-    project.confined = Some(Confined::new(folder.clone(), readable(server, inputs)?));
+    project.confined = Some(Confined::new(folder.clone(), Some(tools.to_owned()), readable(server, inputs)?));
     Ok(project)
 }
 
@@ -178,53 +185,13 @@ pub fn admit(server: &Server) -> Result<Inputs> {
     Ok(inputs)
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("{}: cannot be created", text::path(folder))).or_failed()
-}
-
 pub fn is_built(server: &Server, inputs: &Inputs) -> bool {
     let component = server.component();
     component.is_file() && reads(&component.with_file_name(BUILT)).as_ref() == Some(&inputs.all)
 }
 
-/// Returns the text of a file, or `None` if it cannot be read.
-fn reads(file: &Path) -> Option<String> {
-    fs::read_to_string(file).ok()
-}
-
-/// Writes a file whole or not at all.
-fn put(file: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
-    use std::io::Write;
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let write = || {
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(contents.as_ref())?;
-        new.persist(file).map_err(|error| error.error)
-    };
-    write().with_context(|| format!("{}: cannot be written", text::path(file))).or_failed().map(drop)
-}
-
-fn gone(file: &Path) -> Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Err(error).with_context(|| text::path(file)).or_failed()
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Waits until no other wharf builds in a folder. The lock is held until the file is dropped.
-async fn lock(folder: &Path) -> Result<File> {
-    let path = folder.with_extension("lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-    let file = file.with_context(|| text::path(&path)).or_failed()?;
-    if file.try_lock().is_ok() {
-        return Ok(file);
-    }
-    tracing::info!("another wharf builds in {}; waiting for it", text::path(folder));
-    let mut waiting = JoinSet::new();
-    waiting.spawn_blocking(move || file.lock().map(|()| file));
-    let locked = waiting.join_next().await.context("nothing waits for the lock")?;
-    locked?.with_context(|| text::path(&path)).or_failed()
+/// Waits until the server can be built. What is returned keeps its folder and a place for a build.
+async fn lock(server: &Server) -> Result<(File, File)> {
+    let own = locks::of_folder(&server.folder).await?;
+    Ok((own, locks::of_place(server.folder.parent().unwrap_or(&server.folder)).await?))
 }

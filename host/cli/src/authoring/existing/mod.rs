@@ -2,16 +2,19 @@
 //!
 //! A server that a command line names, as a file, a package or the line that starts it without wharf ([`line`]), has a project in the cache,
 //! keyed by the canonical path of its file or by the package ([`server`], [`project`]). It is built when it is first used, and again when its
-//! source or the list of its packages has changed by content ([`inputs`], [`make`]), in confinement.
+//! source or the list of its packages has changed by content ([`inputs`], [`make`]), in confinement, by [`tools`] that all servers share.
 //! `wharf new --from` makes a project of the person's own from it ([`adopt`]).
 
 pub mod adopt;
 mod build_files;
+mod cache;
 mod entry;
 pub mod inputs;
 mod language;
 pub mod line;
+mod locks;
 pub mod make;
 pub mod package;
 pub mod project;
 pub mod server;
+mod tools;

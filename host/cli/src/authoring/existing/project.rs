@@ -1,6 +1,6 @@
 //! The project of a plugin that is made from an existing server: an ordinary `plugin.toml`, the SDK and what the build needs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
@@ -19,6 +19,9 @@ const VENV: &str = ".venv/ready";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
+/// Removes what package managers have fetched, from the home directory that a confined setup has. What is installed takes place enough.
+const NO_CACHES: &str = "rm -rf \"$HOME/.cache\" \"$HOME/.npm\"";
+
 const ARTIFACT: &str = "dist/plugin.wasm";
 /// The folder of what is built for `wharf dev`.
 const LIVE: &str = "dist/live";
@@ -33,41 +36,92 @@ pub struct Recipe<'a> {
     pub with: &'a [String],
     /// The patterns of the source files.
     pub watch: &'a [String],
+    /// The folder of what builds it. `None`: the project has all that it needs.
+    pub tools: Option<&'a Path>,
 }
 
 /// Writes the project into a folder. Files that are there already are an error.
 pub fn make(folder: &Path, recipe: &Recipe<'_>) -> Result<Project> {
-    let all = wharf_assets::templates()?;
-    let copy = |from: &str, to: &str| -> Result<()> {
-        let mut files = below(&all, from).peekable();
-        ensure!(files.peek().is_some(), "this wharf was built without {from}");
-        files.try_for_each(|(path, file)| write(&folder.join(to).join(path), file))
-    };
-    let example = |path: &str| {
-        let file = all.iter().find(|(name, _)| *name == path).map(|(_, file)| file.as_slice());
-        file.with_context(|| format!("this wharf was built without {path}"))
-    };
-    match recipe.language {
-        Language::Python => {
-            copy("sdk-guest/python/", "sdk")?;
-            copy("sdk-guest/python-compat/", "compat")?;
-            let packages = replaced(example("examples/python/requirements.txt")?, "../../sdk-guest/python", "./sdk");
-            write(&folder.join(BUILD_REQUIREMENTS), &[&packages[..], b"-e ./compat\n"].concat())?;
-        }
-        Language::Node => {
-            copy("sdk-guest/ts/", "sdk")?;
-            let package = replaced(example("examples/ts/package.json")?, "../../sdk-guest/ts", "./sdk");
-            write(&folder.join("package.json"), package_json(&package, recipe.id)?.as_bytes())?;
+    if recipe.tools.is_none() {
+        for (path, contents) in tools(recipe.language, Some(recipe.id))? {
+            write(&folder.join(path), &contents)?;
         }
     }
     write(&folder.join(PLUGIN_TOML), plugin_toml(recipe)?.as_bytes())?;
     Project::open(folder)
 }
 
+/// Returns the files of what builds servers of a language: the SDK, and the list of the packages that [`setup_of_tools`] installs. `project`:
+/// what a project is called that has them for itself, with room for the packages of its server.
+pub fn tools(language: Language, project: Option<&str>) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let all = wharf_assets::templates()?;
+    let mut files = Vec::new();
+    let mut copy = |from: &str, to: &str| {
+        let before = files.len();
+        files.extend(below(&all, from).map(|(path, file)| (Path::new(to).join(path), file.to_vec())));
+        ensure!(files.len() > before, "this wharf was built without {from}");
+        Ok(())
+    };
+    let file = |path: &str| {
+        let file = all.iter().find(|(name, _)| *name == path).map(|(_, file)| file.as_slice());
+        file.with_context(|| format!("this wharf was built without {path}"))
+    };
+    let (list, packages) = match language {
+        Language::Python => {
+            copy("sdk-guest/python/", "sdk")?;
+            copy("sdk-guest/python-compat/", "compat")?;
+            let packages = replaced(file("examples/python/requirements.txt")?, "../../sdk-guest/python", "./sdk");
+            (BUILD_REQUIREMENTS, [&packages[..], b"-e ./compat\n"].concat())
+        }
+        Language::Node => {
+            copy("sdk-guest/ts/", "sdk")?;
+            let packages = match project {
+                Some(name) => {
+                    package_json(&replaced(file("examples/ts/package.json")?, "../../sdk-guest/ts", "./sdk"), name)?
+                }
+                None => packages_of_sdk(file("sdk-guest/ts/package.json")?)?,
+            };
+            ("package.json", packages.into_bytes())
+        }
+    };
+    files.push((list.into(), packages));
+    Ok(files)
+}
+
+/// Returns a package.json with the packages that the SDK in TypeScript needs for servers, in the versions that it is made for.
+fn packages_of_sdk(manifest: &[u8]) -> Result<String> {
+    let mut manifest: Map<String, Value> = serde_json::from_slice(manifest)?;
+    let mut packages = manifest.remove("peerDependencies").context("the SDK does not list its packages")?;
+    // Servers do not run in this engine.
+    packages.as_object_mut().and_then(|packages| packages.remove("componentize-qjs"));
+    let overrides = manifest.remove("overrides").unwrap_or_default();
+    let package = serde_json::json!({ "private": true, "dependencies": packages, "overrides": overrides });
+    Ok(serde_json::to_string_pretty(&package)? + "\n")
+}
+
+/// Returns the command that installs what [`tools`] lists.
+fn install_tools(language: Language) -> String {
+    match language {
+        Language::Python => format!(
+            "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
+             -r {BUILD_REQUIREMENTS}"
+        ),
+        Language::Node => {
+            "npm install --ignore-scripts --no-bin-links --git=/bin/false --no-audit --no-fund --loglevel=error"
+                .to_owned()
+        }
+    }
+}
+
+/// Returns the command that installs what builds servers, in a folder that all of them share.
+pub fn setup_of_tools(language: Language) -> String {
+    format!("{} && {NO_CACHES} && touch {READY}", install_tools(language))
+}
+
 /// Returns the template's package.json with what builds a plugin alone.
-fn package_json(template: &[u8], id: &str) -> Result<String> {
+fn package_json(template: &[u8], name: &str) -> Result<String> {
     let mut package: Map<String, Value> = serde_json::from_slice(template)?;
-    package.insert("name".into(), id.into());
+    package.insert("name".into(), name.into());
     package.remove("scripts");
     // All of it is for the build: `dependencies` are the packages of the server, which the setup adds.
     let sdk = package.remove("dependencies").and_then(|mut packages| packages.get_mut("wharf-sdk").map(Value::take));
@@ -83,33 +137,38 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     const NODE_SDK: &str = "sdk/bin/wharf-sdk.js";
     let server = text::shell([recipe.server]);
     let with: String = recipe.with.iter().map(|one| format!(" --with {}", text::shell([one.as_str()]))).collect();
-    let (build, setup, needs) = match recipe.language {
-        Language::Python => (
-            format!("./.venv/bin/python -m wharf_compat build {server}"),
-            format!(
-                "{{ test -e {VENV} || {{ python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check \
-                 --only-binary :all: -r {BUILD_REQUIREMENTS} && touch {VENV}; }}; }} && \
-                 ./.venv/bin/python -m wharf_compat setup {server}{with} && touch {READY}"
-            ),
-            vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
-        ),
-        Language::Node => (
-            // Not by npx: it also finds programs of other packages, with names such as `node`.
-            format!("node {NODE_SDK} build --mcp {server}"),
-            format!(
-                "npm install --ignore-scripts --no-bin-links --git=/bin/false --no-audit --no-fund --loglevel=error && \
-                 node {NODE_SDK} setup --mcp {server} && touch {READY}"
-            ),
-            vec![
-                ("node", "Node.js 20 or newer: https://nodejs.org"),
-                ("npm", "it comes with Node.js: https://nodejs.org"),
-            ],
-        ),
+    let of_tools = |path: &str| match recipe.tools {
+        Some(tools) => {
+            let path = tools.join(path);
+            let path = path.to_str().with_context(|| format!("{}: the path is not UTF-8", text::path(&path)))?;
+            Ok::<_, anyhow::Error>(text::shell([path]))
+        }
+        None => Ok(format!("./{path}")),
     };
-    let needs = needs.iter().map(|(program, how)| ((*program).to_owned(), toml::Value::from(*how)));
+    let (build, setup) = match recipe.language {
+        Language::Python => {
+            let python = of_tools(".venv/bin/python")?;
+            let setup = format!("{python} -m wharf_compat setup {server}{with}");
+            (format!("{python} -m wharf_compat build {server}"), setup)
+        }
+        Language::Node => {
+            // Not by npx: it also finds programs of other packages, with names such as `node`.
+            let sdk = of_tools(NODE_SDK)?;
+            (format!("node {sdk} build --mcp {server}"), format!("node {sdk} setup --mcp {server}"))
+        }
+    };
+    let installed = install_tools(recipe.language);
+    let setup = match (recipe.tools, recipe.language) {
+        (Some(_), _) => format!("{setup} && {NO_CACHES} && touch {READY}"),
+        (None, Language::Python) => {
+            format!("{{ test -e {VENV} || {{ {installed} && touch {VENV}; }}; }} && {setup} && touch {READY}")
+        }
+        (None, Language::Node) => format!("{installed} && {setup} && touch {READY}"),
+    };
     let table = |entries: &[(&str, toml::Value)]| -> toml::Value {
         toml::Table::from_iter(entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()))).into()
     };
+    let needs = recipe.language.needs().into_iter().map(|(program, how)| (program, toml::Value::from(how)));
     let setup = table(&[("command", setup.into()), ("makes", READY.into())]);
     let (artifact, source) = (format!("{LIVE}/plugin.wasm"), format!("{LIVE}/source"));
     let live = format!("{build} -o {artifact} --live {source}");
@@ -148,9 +207,12 @@ mod tests {
     #[test]
     fn a_name_of_any_kind_is_one_word_of_the_commands() {
         let server = "/a b/it's $(here)/server.py";
-        for language in [Language::Python, Language::Node] {
+        let shared = Path::new("/a b/it's $(there)");
+        for (language, tools) in
+            [Language::Python, Language::Node].map(|one| [(one, None), (one, Some(shared))]).concat()
+        {
             let watch = ["server.py".to_owned()];
-            let text = plugin_toml(&Recipe { id: "x", language, server, with: &[], watch: &watch }).unwrap();
+            let text = plugin_toml(&Recipe { id: "x", language, server, with: &[], watch: &watch, tools }).unwrap();
             let place = tempfile::tempdir().unwrap();
             write(&place.path().join(PLUGIN_TOML), text.as_bytes()).unwrap();
             let project = Project::open(place.path()).unwrap();
@@ -163,6 +225,8 @@ mod tests {
                 let shown = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
                 let shown = String::from_utf8(shown.stdout).unwrap();
                 assert!(shown.lines().any(|line| line == server), "{shown}");
+                let is_shared = shown.lines().any(|line| Path::new(line).starts_with(shared));
+                assert_eq!(is_shared, tools.is_some(), "{shown}");
             }
             let script = format!("set --{}; for word; do echo \"$word\"; done", arguments(language, &[server.into()]));
             let shown = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
@@ -179,5 +243,9 @@ mod tests {
         let names: Vec<&String> = package["devDependencies"].as_object().unwrap().keys().collect();
         assert_eq!(names, ["@bytecodealliance/componentize-js", "esbuild", "wharf-sdk"]);
         assert!(package.get("dependencies").is_none() && package["devDependencies"]["wharf-sdk"].is_string());
+        let (_, manifest) = all.iter().find(|(name, _)| *name == "sdk-guest/ts/package.json").unwrap();
+        let shared: Value = serde_json::from_str(&packages_of_sdk(manifest).unwrap()).unwrap();
+        assert!(shared["dependencies"]["acorn"].is_string() && shared["overrides"].is_object(), "{shared}");
+        assert!(shared["dependencies"].get("componentize-qjs").is_none() && shared.get("devDependencies").is_none());
     }
 }

@@ -157,7 +157,7 @@ async fn adoption(server: &Server, variables: &[String]) -> Result<Adoption> {
         opens.push("nothing would be open to it".to_owned());
     }
     let program = Program::here()?;
-    let flags = flags.iter().flat_map(|flag| flag.split(' ')).map(str::to_owned);
+    let flags = flags.iter().flat_map(|flag| flag.splitn(2, ' ')).map(str::to_owned);
     let args = program.before.into_iter().chain(["run".to_owned()]).chain(flags).chain(folders).chain(line).collect();
     let server = Server { name: server.name.clone(), command: program.command, args };
     Ok(Adoption { server, says: says.join(", "), opens })

@@ -1,0 +1,89 @@
+//! What builds the servers of one language: the SDK, and the packages that it needs, in a folder of the cache. It is installed once for each
+//! version of the SDK, and all servers share it: their builds read it, and write nothing there.
+
+#![expect(clippy::disallowed_methods, reason = "keeps what builds servers in the cache")]
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use super::{
+    cache::make_folder,
+    language::Language,
+    locks,
+    project::{self, READY},
+};
+use crate::authoring::{
+    build::{self, Output, Until},
+    confinement::Confined,
+    project::{Build, Project, Setup},
+    template::write,
+};
+use wharf_base::{failed::OrFailed, text};
+use wharf_config::config::existing;
+
+/// What builds the servers of one language.
+pub struct Tools {
+    pub folder: PathBuf,
+    language: Language,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Tools {
+    pub fn of(language: Language) -> Result<Self> {
+        let all = existing::tools().context("there is no home directory to keep what builds servers in")?;
+        let (files, mut digest) = (project::tools(language, None)?, Sha256::new());
+        for (path, contents) in &files {
+            for part in [path.as_os_str().as_encoded_bytes(), contents] {
+                digest.update((part.len() as u64).to_le_bytes());
+                digest.update(part);
+            }
+        }
+        let folder = all.join(format!("{}-{}", language.as_str(), text::short_digest(digest.finalize())));
+        Ok(Self { folder, language, files })
+    }
+
+    /// Installs it, unless it is there.
+    pub async fn install(&self, until: Until) -> Result<()> {
+        let Self { folder, language, files } = self;
+        if folder.join(READY).is_file() {
+            return Ok(());
+        }
+        make_folder(folder.parent().unwrap_or(folder))?;
+        let _lock = locks::of_folder(folder).await?;
+        // Another wharf may have installed it meanwhile.
+        if folder.join(READY).is_file() {
+            return Ok(());
+        }
+        let title = language.title();
+        tracing::info!("installing what builds servers in {title}, once for all of them, in {}", text::path(folder));
+        // What a package manager leaves when it is stopped may fail every time, and this wharf does not use what another version has left.
+        for old in self.installed()? {
+            fs::remove_dir_all(&old).with_context(|| text::path(&old)).or_failed()?;
+        }
+        make_folder(folder)?;
+        files.iter().try_for_each(|(path, contents)| write(&folder.join(path), contents))?;
+        let build = Build {
+            command: String::new(),
+            artifact: folder.join(READY),
+            watch: None,
+            needs: language.needs(),
+            setup: Some(Setup { command: project::setup_of_tools(*language), makes: folder.join(READY) }),
+            live: None,
+            arguments: String::new(),
+        };
+        let confined = Confined::new(folder.clone(), None, Vec::new());
+        let tools = Project::confined(folder.clone(), language.as_str().to_owned(), build, confined);
+        build::ready(&tools, true, (until, Output::Quoted)).await
+    }
+
+    /// Returns the folders of what builds servers of this language, for each version of the SDK.
+    fn installed(&self) -> Result<Vec<PathBuf>> {
+        let all = self.folder.parent().unwrap_or(&self.folder);
+        let entries = fs::read_dir(all).with_context(|| text::path(all)).or_failed()?;
+        let start = format!("{}-", self.language.as_str());
+        let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
+        Ok(entries.flatten().map(|entry| entry.path()).filter(|path| is_own(path) && path.is_dir()).collect())
+    }
+}
