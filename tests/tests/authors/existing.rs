@@ -172,6 +172,17 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
     assert_eq!(existing.counts(), (1, 2), "packages that are installed stay");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_cannot_be_reached_is_said_in_a_sentence() {
+    let existing = Existing::new("hello", "");
+    existing.folder.write("bin/npm", "#!/bin/sh\necho 'npm error code EAI_AGAIN'; echo 'npm error see above'; exit 1\n");
+    existing.folder.set_mode("bin/npm", 0o755);
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet"], &existing.environment()).await;
+    let said = folder::stderr(&called);
+    let expected = "error: the setup failed: the registry of packages cannot be reached: its name has no address here (npm error see above)";
+    assert!(said.contains(expected), "{said}");
+}
+
 /// A build runs what is anywhere in the folder of the server, and where links in it lead. Wharfs that run already learn of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {

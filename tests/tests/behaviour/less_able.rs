@@ -191,6 +191,8 @@ async fn a_null_stands_for_what_was_left_out() {
     assert_eq!(text(&pipe.call("files_read_text_file", read(json!(1))).await).trim(), "one");
     let missing = pipe.call("files_read_text_file", json!({ "path": null })).await;
     assert!(is_error(&missing), "what is required is not left out: {missing}");
+    let other = pipe.call("files_read_text_file", json!({ "file": note })).await;
+    assert!(text(&other).contains("there is no argument `file`; the arguments are path, "), "{other}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -201,7 +201,7 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
     // Holds the other end of the pipe, which would never end.
     drop(shell);
     let is_led = leader.is_some();
-    let (mut last, mut is_read) = (Vec::new(), reader.is_none());
+    let (mut last, mut is_read) = (Last::default(), reader.is_none());
     let status = {
         let mut quoted = pin!(quote(reader, &mut last));
         let ended = async {
@@ -230,8 +230,13 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         return Ok(Ended::Waits);
     }
     if !status.success() {
-        let said: String = last.iter().flat_map(|line| ["; ", line]).collect();
-        let limit = (is_led && last.iter().any(|line| is_about_memory(line)))
+        if let Some(why) = last.unreachable.filter(|_| step == Step::Install) {
+            let said = last.lines.last().map_or("", String::as_str);
+            let needs = "a server that is built needs no network";
+            return Err(failed(anyhow!("the registry of packages cannot be reached: {why} ({said}); {needs}")));
+        }
+        let said: String = last.lines.iter().flat_map(|line| ["; ", line]).collect();
+        let limit = (is_led && last.lines.iter().any(|line| is_about_memory(line)))
             .then(|| format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30));
         return Err(failed(anyhow!("`{}` {}{said}{}", shown(command), ended(status), limit.unwrap_or_default())));
     }
@@ -248,8 +253,28 @@ const REST_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of lines of output that an error quotes.
 const MAX_QUOTED_LINES: usize = 3;
 
-/// Copies the output of a command to stderr, and stores its last lines.
-async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
+/// What a command has said that an error repeats.
+#[derive(Default)]
+struct Last {
+    lines: Vec<String>,
+    /// Why a package manager did not reach its registry.
+    unreachable: Option<&'static str>,
+}
+
+/// What pip and npm print if there is no network, and what that means.
+const UNREACHABLE: [(&str, &str); 8] = [
+    ("Failed to establish a new connection", "there is no connection to it"),
+    ("Temporary failure in name resolution", "its name has no address here"),
+    ("Failed to resolve", "its name has no address here"),
+    ("ENOTFOUND", "its name has no address here"),
+    ("EAI_AGAIN", "its name has no address here"),
+    ("ECONNREFUSED", "it refuses connections"),
+    ("ETIMEDOUT", "it does not answer"),
+    ("ReadTimeoutError", "it does not answer"),
+];
+
+/// Copies the output of a command to stderr, and stores what an error repeats.
+async fn quote(reader: Option<Receiver>, last: &mut Last) {
     let Some(reader) = reader else { return };
     let (mut lines, mut calls) = (BufReader::new(reader).split(b'\n'), None);
     while let Ok(Some(line)) = lines.next_segment().await {
@@ -257,9 +282,11 @@ async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
         // Packages of strangers print too. If stderr is closed, nobody reads it.
         writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
         if !line.trim().is_empty() && !is_of_calls(&line, &mut calls) {
-            last.push(text::escaped(&clip(line.trim())));
-            last.drain(..last.len().saturating_sub(MAX_QUOTED_LINES));
+            last.lines.push(text::escaped(&clip(line.trim())));
+            last.lines.drain(..last.lines.len().saturating_sub(MAX_QUOTED_LINES));
         }
+        let known = UNREACHABLE.iter().find(|(words, _)| line.contains(words));
+        last.unreachable = last.unreachable.or(known.map(|(_, why)| *why));
     }
 }
 

@@ -70,7 +70,7 @@ impl Approvals {
         }
     }
 
-    /// Resolves `confirm` of a plugin. `is_pinned`: whether the plugin has `sha256`.
+    /// Resolves `confirm` of a plugin. `is_pinned`: whether its code is known: by `sha256`, or because it is in wharf.
     pub fn confirm(&self, written: raw::Confirm, is_pinned: bool) -> Result<Confirm> {
         let which = match written {
             raw::Confirm::Word(word) => match word.as_str() {

@@ -265,6 +265,7 @@ pub fn resolve(
         adapter::resolve(id, (raw.adapter.as_deref(), raw.endpoint.as_deref()), (raw.command, raw.tools))?;
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
+    let is_pinned = sha256.is_some() || source.is_built_in();
     Ok(PluginConfig {
         id: id.to_owned(),
         origin: Origin::Configured,
@@ -282,7 +283,7 @@ pub fn resolve(
         calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
         tasks: limits.tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
-        confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
+        confirm: raw.confirm.map(|written| approvals.confirm(written, is_pinned)).transpose()?,
         typed: None,
     })
 }

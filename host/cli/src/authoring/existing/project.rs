@@ -16,6 +16,8 @@ use wharf_base::text;
 pub const READY: &str = ".ready";
 /// The file whose existence says that what builds a plugin in Python is installed.
 const VENV: &str = ".venv/ready";
+/// The Python that builds a plugin.
+pub const PYTHON: &str = ".venv/bin/python";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
@@ -147,7 +149,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     };
     let (build, setup) = match recipe.language {
         Language::Python => {
-            let python = of_tools(".venv/bin/python")?;
+            let python = of_tools(PYTHON)?;
             let setup = format!("{python} -m wharf_compat setup {server}{with}");
             (format!("{python} -m wharf_compat build {server}"), setup)
         }

@@ -47,13 +47,13 @@ impl Tools {
     /// Installs it, unless it is there.
     pub async fn install(&self, until: Until) -> Result<()> {
         let Self { folder, language, files } = self;
-        if folder.join(READY).is_file() {
+        if self.is_installed() {
             return Ok(());
         }
         make_folder(folder.parent().unwrap_or(folder))?;
         let _lock = locks::of_folder(folder).await?;
         // Another wharf may have installed it meanwhile.
-        if folder.join(READY).is_file() {
+        if self.is_installed() {
             return Ok(());
         }
         let title = language.title();
@@ -76,6 +76,12 @@ impl Tools {
         let confined = Confined::new(folder.clone(), None, Vec::new());
         let tools = Project::confined(folder.clone(), language.as_str().to_owned(), build, confined);
         build::ready(&tools, true, (until, Output::Quoted)).await
+    }
+
+    /// Whether it can be used. The Python that it was installed with may be gone.
+    fn is_installed(&self) -> bool {
+        let program = self.language == Language::Node || self.folder.join(project::PYTHON).exists();
+        self.folder.join(READY).is_file() && program
     }
 
     /// Returns the folders of what builds servers of this language, for each version of the SDK.

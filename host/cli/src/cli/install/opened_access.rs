@@ -25,7 +25,10 @@ pub fn opened(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<S
         for folder in config.roots.fixed.iter().chain(variables) {
             lines.push(format!("opens {} to {to} {}", text::path(folder), how(folder, access, home, &trusted)));
         }
-        if config.roots.from != RootsFrom::Operator && client.has_roots {
+        // A folder without an option takes the place of those of the client.
+        let are_replaced =
+            config.roots.from == RootsFrom::Operator || run.named.paths.iter().any(|path| is_variable(path));
+        if !are_replaced && client.has_roots {
             let for_what = if access == Access::ReadWrite { "reading and writing" } else { "reading" };
             let within = config
                 .roots

@@ -1,8 +1,9 @@
 //! `tools/call`: checks the call, runs it at once or as a task, and checks the result.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::HeaderValue;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use wharf_protocol::{
     Feature, RpcError, Written,
@@ -25,7 +26,11 @@ use super::{
     run::Hints,
 };
 use crate::client::{context::Context, server::Server};
-use wharf_base::{party::Party, request_state::Carried};
+use wharf_base::{
+    party::Party,
+    request_state::Carried,
+    text::{clip, escaped},
+};
 use wharf_plugins::{
     bridge::{self, CallArguments, OfferedTool, Paid},
     plugins::{
@@ -160,11 +165,19 @@ async fn checked_arguments(
         // The plugin says what is wrong, or takes a text for a number where the author's own validation does.
         Err(_) if tool.validates => Ok((bridge::arguments(Some(written))?.into(), None)),
         Err(problem) => {
-            let text = format!("The arguments do not fit the tool's schema: {problem}");
+            let unknown = unknown_argument(&tool.arguments(), written).unwrap_or_default();
+            let text = format!("The arguments do not fit the tool's schema: {problem}{unknown}");
             let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
             Err(refused_in_words(ctx, name, Some(written), failed, "invalid").await)
         }
     }
+}
+
+/// Says which argument the tool does not have, if there is one: often what is missing was written under another name.
+fn unknown_argument(known: &[String], written: &str) -> Option<String> {
+    let given: BTreeMap<String, IgnoredAny> = serde_json::from_str(written).ok()?;
+    let odd = given.into_keys().find(|name| !known.contains(name)).filter(|_| !known.is_empty())?;
+    Some(format!("; there is no argument `{}`; the arguments are {}", escaped(&clip(&odd)), known.join(", ")))
 }
 
 /// Records a call that is refused in words for the model. `why`: one word for the record.
