@@ -37,6 +37,12 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         .args((!is_brief).then_some("--edit"))
         .args(["notes.py", "notes.ts"].map(|server| folder.join("smoke").join(server)));
     run(&mut state).context("a server's state does not stay")?;
+    if !is_brief {
+        let mut strangers = Command::new(&program);
+        strangers.arg(folder.join("strangers.py")).arg("--wharf").arg(&wharf);
+        run(strangers.arg("--work").arg(root.join("target/existing/strangers")))
+            .context("a package of a stranger got something")?;
+    }
     pages::execute(root, &root.join("target/existing/pages"), &program)?;
     let corpus = Corpus { root, folder, wharf, python: program };
     corpus.npm(named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;

@@ -12,6 +12,7 @@ use crate::imports::collect;
 mod budget;
 mod contract;
 mod imports;
+mod licences;
 mod links;
 mod names;
 mod shown;
@@ -68,6 +69,7 @@ fn check(root: &Path) -> Result<()> {
     problems.extend(imports::problems(root)?);
     problems.extend(names::problems(root)?);
     problems.extend(shown::problems(root)?);
+    problems.extend(licences::problems(root)?);
     problems.extend(links::problems(root)?);
     problems.extend(words::problems(root)?);
     problems.extend(unsafety::problems(root, &sources)?);
