@@ -10,6 +10,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use anyhow::{Context, Result, bail};
@@ -162,6 +163,13 @@ pub fn demo(rest: &[String]) -> Result<()> {
     run(Command::new(built("demo")).arg("--wharf").arg(wharf()).args(rest))
 }
 
+/// The tests whose bounds on time need a core for each test. Others mostly wait, so two of them share a core.
+const TIMED: [&str; 7] = ["bystander", "flood", "hostile", "reload", "replicas", "roots_races", "threats"];
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(2, usize::from)
+}
+
 /// Runs everything that a pull request has to pass.
 pub fn test() -> Result<()> {
     // Warnings, of the linter as well, are errors here and nowhere else.
@@ -182,7 +190,13 @@ pub fn test() -> Result<()> {
     debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
     debian::provide(&root(), "docker-registry", "usr/bin/docker-registry")?;
     steps.begin("tests of the real binary");
-    strict(&["test", "--no-fail-fast", "--test", "*"])?;
+    let (timed, others): (Vec<_>, Vec<_>) =
+        test_targets(&root(), "")?.into_iter().partition(|target| TIMED.contains(&target.as_str()));
+    for (targets, threads) in [(others, 2 * cores()), (timed, cores())] {
+        let named = targets.iter().flat_map(|target| ["--test", target.as_str()]);
+        let mut tests = command(["test", "--no-fail-fast"].into_iter().chain(named))?;
+        run(tests.env("CARGO_BUILD_WARNINGS", "deny").env("RUST_TEST_THREADS", threads.to_string()))?;
+    }
     steps.begin("examples in documents of the code");
     strict(&["test", "--doc"])
 }

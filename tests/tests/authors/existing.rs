@@ -175,7 +175,9 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_that_cannot_be_reached_is_said_in_a_sentence() {
     let existing = Existing::new("hello", "");
-    existing.folder.write("bin/npm", "#!/bin/sh\necho 'npm error code EAI_AGAIN'; echo 'npm error see above'; exit 1\n");
+    existing
+        .folder
+        .write("bin/npm", "#!/bin/sh\necho 'npm error code EAI_AGAIN'; echo 'npm error see above'; exit 1\n");
     existing.folder.set_mode("bin/npm", 0o755);
     let called = existing.folder.run(&["call", "notes/index.ts", "greet"], &existing.environment()).await;
     let said = folder::stderr(&called);
