@@ -154,6 +154,25 @@ async fn not_all_servers_are_built_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_build_goes_on_when_its_client_goes() {
+    let existing = Existing::new("hello", "flock -s ../../../../bin/gate true");
+    existing.folder.write("bin/gate", "");
+    let gate = fs::File::open(existing.folder.join("bin/gate")).unwrap();
+    gate.lock().unwrap();
+    let mut pipe = existing.start(&["run", "notes/index.ts"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.wait_for_log("building: ").await;
+    assert!(pipe.close().await.status.success());
+    let mut pipe = existing.start(&["run", "notes/index.ts"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.wait_for_log("another wharf builds in").await;
+    drop(gate);
+    assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap()), ["greet"]);
+    assert!(pipe.close().await.status.success());
+    assert_eq!(existing.counts(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_build_is_told_to_the_client_and_tried_again() {
     let existing =
         Existing::new("hello", "test -e ../../../../good || { echo 'error: numpy has compiled parts' >&2; exit 3; }");

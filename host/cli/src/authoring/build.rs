@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader},
     net::unix::pipe::Receiver,
     process::Command,
 };
@@ -253,6 +253,17 @@ const REST_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of lines of output that an error quotes.
 const MAX_QUOTED_LINES: usize = 3;
 
+/// The longest line that is read in one piece. A stranger may print without end.
+const MAX_LINE_BYTES: u64 = 16 << 10;
+
+/// Returns the next line that a program prints, or the next piece of a long one; `None` at the end.
+pub async fn next_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> Option<String> {
+    let mut line = Vec::new();
+    let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
+    line.pop_if(|last| *last == b'\n');
+    (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
+}
+
 /// What a command has said that an error repeats.
 #[derive(Default)]
 struct Last {
@@ -276,9 +287,8 @@ const UNREACHABLE: [(&str, &str); 8] = [
 /// Copies the output of a command to stderr, and stores what an error repeats.
 async fn quote(reader: Option<Receiver>, last: &mut Last) {
     let Some(reader) = reader else { return };
-    let (mut lines, mut calls) = (BufReader::new(reader).split(b'\n'), None);
-    while let Ok(Some(line)) = lines.next_segment().await {
-        let line = String::from_utf8_lossy(&line);
+    let (mut reader, mut calls) = (BufReader::new(reader), None);
+    while let Some(line) = next_line(&mut reader).await {
         // Packages of strangers print too. If stderr is closed, nobody reads it.
         writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
         if !line.trim().is_empty() && !is_of_calls(&line, &mut calls) {

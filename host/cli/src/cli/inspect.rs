@@ -15,6 +15,7 @@ use super::{
 use crate::authoring::{
     build::Until,
     existing::{
+        detached,
         make::{admit, is_built, make},
         server::Server,
     },
@@ -25,6 +26,9 @@ use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 use wharf_policy::access::wants::want::because;
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
+    if command.server_from_stdin {
+        return detached::asked().await;
+    }
     let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| SourceReference::is_meant(text));
     let seen = match source {
         Some(source) => Some(Box::pin(preview::bring(source)).await?),

@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -20,9 +20,17 @@ const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// How long the process waits for these lines to be written when it exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
+static STARTED: OnceLock<LogFormat> = OnceLock::new();
+
+/// Returns the options with which another wharf logs in the same format.
+pub fn options() -> &'static [&'static str] {
+    if STARTED.get() == Some(&LogFormat::Json) { &["--log-format", "json"] } else { &[] }
+}
+
 /// Starts the log. If stderr is not read, lines are left out, and nothing blocks; the next line that is written says how many. The guard
 /// writes the remaining lines when it is dropped.
 pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
+    STARTED.set(format).ok();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let waiting = Arc::new(Waiting::default());
     let out = Out { out: io::stderr(), waiting: Arc::clone(&waiting), format };

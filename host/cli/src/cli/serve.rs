@@ -18,10 +18,11 @@ use tokio::{
 
 use super::{
     arguments::{Run, Serve, tell_of_folders, typed},
+    log,
     manager::{self, Passed},
     standard,
 };
-use crate::authoring::existing::make::Builds;
+use crate::authoring::existing::detached::Builds;
 use wharf_app::{
     Wharf,
     operator::{Listener, Operator, Pipe, Setup, Socket},
@@ -101,7 +102,7 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     refuse_unused_roots(file.as_deref(), &command_line)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
-    let builds = Builds::begin(servers)?;
+    let builds = Builds::begin(servers, log::options())?;
     let (making, say) = (builds.making.clone(), |text: &str| tracing::info!("{text}"));
     Ok((Setup { file, command_line, making, progress: Some(say), ..Setup::default() }, builds))
 }

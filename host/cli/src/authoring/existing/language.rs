@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use serde::{Deserialize, Serialize};
+
 use wharf_config::config::{self, has_extension};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Language {
     Python,
     /// TypeScript and JavaScript.

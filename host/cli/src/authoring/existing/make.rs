@@ -6,14 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "keeps the project of the server in the cache")]
 
 use std::{
-    collections::HashMap,
     fs::{self, File},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use anyhow::{Context, Result};
-use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     build_files::{protected, readable},
@@ -31,41 +28,12 @@ use crate::authoring::{
 };
 use wharf_base::{below::Below, failed::OrFailed, guard, text};
 use wharf_config::config;
-use wharf_plugins::plugins::making::{BuildOutcome, Making};
 
 /// The digest of the source that the component was built from.
 const BUILT: &str = "built";
 /// What was set up: the folder of what builds it, and the digest of what decides which packages are installed.
 const SDK: &str = "set-up-sdk";
 const PACKAGES: &str = "set-up-packages";
-
-/// Servers that are being built in the background. Dropping this ends the builds.
-pub struct Builds {
-    pub making: Making,
-    /// Aborted when this is dropped.
-    _tasks: JoinSet<()>,
-}
-
-impl Builds {
-    /// Begins to build those of the servers that are not built yet.
-    pub fn begin(servers: Vec<Server>) -> Result<Self> {
-        let (mut builds, mut tasks) = (HashMap::new(), JoinSet::new());
-        for server in servers {
-            // Comes before wharf starts, which then lets no plugin write into these folders.
-            let inputs = admit(&server)?;
-            if is_built(&server, &inputs) {
-                continue;
-            }
-            let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
-            builds.insert(server.component(), build);
-            tasks.spawn(async move {
-                let made = make(&server, Until::Dropped).await;
-                ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
-            });
-        }
-        Ok(Self { making: Making::new(builds), _tasks: tasks })
-    }
-}
 
 /// Builds the server's component, unless it is there and its source is unchanged.
 pub async fn make(server: &Server, until: Until) -> Result<()> {

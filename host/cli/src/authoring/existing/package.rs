@@ -3,12 +3,13 @@
 use std::fmt;
 
 use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
 
 use super::language::Language;
 use wharf_base::text::escaped;
 
 /// A published package.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
     pub language: Language,
     /// With the extras of a package in Python.

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
 
 use super::{
     entry,
@@ -16,7 +17,7 @@ use wharf_base::text;
 use wharf_config::config::{self, Positional, existing};
 
 /// A server that a command line names.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Server {
     pub language: Language,
     /// The package that it is published in. Then it has no source of its own here, and the next two are the plugin's folder.

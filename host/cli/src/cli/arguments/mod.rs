@@ -280,6 +280,9 @@ pub struct Inspect {
     /// Build the existing server if it is not built, which runs its package manager and its own code
     #[arg(long)]
     pub build: bool,
+    /// Build the server that stdin describes, and show nothing: how wharf builds servers in the background
+    #[arg(long, hide = true, group = "subject")]
+    pub server_from_stdin: bool,
 }
 
 #[derive(Debug, Args)]

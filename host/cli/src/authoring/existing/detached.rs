@@ -1,0 +1,112 @@
+//! Builds that go on when the client that waits for them goes. Each runs in a process of its own, whose log the wharf that began it repeats. A
+//! first build may take a minute, and many clients end a server that does not answer for so long: begun again each time, it would never end.
+
+use std::{
+    collections::HashMap,
+    io::{self, Read, Write},
+    process::{ExitCode, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    process::Command,
+    sync::watch,
+    task::JoinSet,
+};
+
+use super::{
+    locks,
+    make::{admit, is_built, make},
+    server::Server,
+};
+use crate::authoring::build::{Until, next_line};
+use wharf_base::{
+    failed::{OrFailed, failed},
+    group::Group,
+};
+use wharf_plugins::plugins::making::{BuildOutcome, Making};
+
+/// The arguments with which wharf builds the server that it reads from stdin.
+const ARGUMENTS: [&str; 2] = ["inspect", "--server-from-stdin"];
+/// The longest that such a build takes, since nobody may be there to end it.
+const MAX_TIME: Duration = Duration::from_mins(20);
+/// How the line begins with which wharf says why it has failed.
+const ERROR: &str = "error: ";
+
+/// Servers that are being built in the background, by processes that outlive this.
+pub struct Builds {
+    pub making: Making,
+    /// They wait for the builds, and repeat what these log. Aborted when this is dropped.
+    _tasks: JoinSet<()>,
+}
+
+impl Builds {
+    /// Begins to build those of the servers that are not built yet. `log`: the options that say how to log.
+    pub fn begin(servers: Vec<Server>, log: &'static [&'static str]) -> Result<Self> {
+        let (mut builds, mut tasks) = (HashMap::new(), JoinSet::new());
+        for server in servers {
+            // Comes before wharf starts, which then lets no plugin write into these folders.
+            let inputs = admit(&server)?;
+            if is_built(&server, &inputs) {
+                continue;
+            }
+            let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
+            builds.insert(server.component(), build);
+            tasks.spawn(async move {
+                let made = begin(&server, log).await;
+                ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
+            });
+        }
+        Ok(Self { making: Making::new(builds), _tasks: tasks })
+    }
+}
+
+/// Builds the server, unless it is there and its source is unchanged. `log`: the options that say how to log.
+async fn begin(server: &Server, log: &[&str]) -> Result<()> {
+    // One that runs already is waited for here, so that clients that come and go leave one process and not many.
+    drop(locks::of_folder(&server.folder).await?);
+    if is_built(server, &admit(server)?) {
+        return Ok(());
+    }
+    let program = std::env::current_exe().context("the path of wharf is not known").or_failed()?;
+    let mut command = Command::new(program);
+    // A group of its own gets no signals of this one's terminal.
+    command.args(ARGUMENTS).args(log).process_group(Group::OWN);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut build = command.spawn().context("wharf could not be started to build a server").or_failed()?;
+    let (input, output) = build.stdin.take().zip(build.stderr.take()).context("a build has no pipes")?;
+    // Not as arguments: those of the server may be secrets, and every user can read the arguments of a process.
+    let written = serde_json::to_vec(server).with_context(|| server.named())?;
+    { input }.write_all(&written).await.or_failed()?;
+    let (mut output, mut error) = (BufReader::new(output), None);
+    while let Some(line) = next_line(&mut output).await {
+        // The last one is told by who waits for the build.
+        let line = if line.starts_with(ERROR) { error.replace(line) } else { Some(line) };
+        line.iter().for_each(|line| repeat(line));
+    }
+    let status = build.wait().await.or_failed()?;
+    match error.as_deref().and_then(|line| line.strip_prefix(ERROR)) {
+        _ if status.success() => Ok(()),
+        Some(why) => Err(failed(anyhow!("{why}"))),
+        None => bail!("the process that builds {} has ended: {status}", server.named()),
+    }
+}
+
+fn repeat(line: &str) {
+    // If stderr is closed, nobody reads it.
+    writeln!(io::stderr(), "{line}").ok();
+}
+
+/// Builds the server that stdin has, for [`begin`].
+pub async fn asked() -> Result<ExitCode> {
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text).context("stdin cannot be read")?;
+    let server: Server = serde_json::from_slice(&text).context("stdin has no server")?;
+    let made = tokio::time::timeout(MAX_TIME, make(&server, Until::Interrupted)).await;
+    let minutes = MAX_TIME.as_secs() / 60;
+    made.map_err(|_| failed(anyhow!("{}: it was not built within {minutes} minutes", server.named())))??;
+    Ok(ExitCode::SUCCESS)
+}
