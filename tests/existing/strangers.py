@@ -52,8 +52,9 @@ WRITTEN = (
     "work/README.md",
     "../neighbour/secret",
 )
+NOT_CALLED = "\nits tool was not called"
 # How long a process sleeps that a package leaves behind, by which it is found.
-LEFT = "61.25"
+LEFT = "3600.25"
 PYTHON_TRIES = {
     "variable": "leak(os.environ['API_TOKEN'])",
     "variables-of-others": "[leak(open(f'/proc/{p}/environ', 'rb').read()) for p in os.listdir('/proc') if p.isdigit() and reads(p)]",
@@ -194,7 +195,9 @@ class Home:
         environ = kept | {"HOME": str(self.folder), "XDG_CACHE_HOME": str(self.cache), "API_TOKEN": SECRET} | more
         words = [str(wharf), "call", str(server), "show"]
         called = subprocess.run(words, capture_output=True, text=True, env=environ, cwd=server.parent, timeout=1800)
-        return called.stdout + called.stderr
+        if called.returncode == 0 and called.stdout.startswith("["):
+            return called.stdout + called.stderr
+        return called.stdout + called.stderr + NOT_CALLED
 
     def check(self, said: str, names: set[str]) -> list[str]:
         """Returns what is wrong after a build."""
@@ -212,9 +215,14 @@ class Home:
             if file.is_file() and not file.is_symlink() and SECRET.encode() in file.read_bytes():
                 wrong.append(f"read and kept: {file}")
         wrong += [f"did not run: {name}" for name in sorted(names - ran)]
-        lines = (file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists())
-        if any(LEFT.encode() in line for line in lines):
-            wrong.append("a process is left")
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                is_left = LEFT.encode() in file.read_bytes()
+            except OSError:
+                continue
+            if is_left:
+                wrong.append("a process is left")
+                os.kill(int(file.parent.name), 9)
         return wrong
 
 
@@ -293,7 +301,7 @@ def main() -> int:
             server, environ, names = make(home, work)
             said = home.call(wharf, server, environ)
             wrong = home.check(said, names)
-            if not any(line.startswith("[") for line in said.splitlines()):
+            if said.endswith(NOT_CALLED):
                 wrong.append("its tool was not called")
         finally:
             home.watched.kill()

@@ -29,16 +29,20 @@ impl Rules {
         let texts = |list: Option<&Vec<toml::Value>>| -> Vec<String> {
             list.into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()
         };
-        let named = |one: &toml::Value| one.get("crate")?.as_str().map(str::to_owned);
+        // cargo-deny knows other forms, which this would take for nothing.
+        let named = |one: &toml::Value| {
+            let name = one.get("crate").and_then(toml::Value::as_str).map(str::to_owned);
+            name.with_context(|| format!("deny.toml: write {{ crate = \"NAME\" }} for {one}"))
+        };
         let exceptions = list("licenses", "exceptions").context("deny.toml: licenses.exceptions")?;
         let banned = list("bans", "deny").context("deny.toml: bans.deny")?;
         Ok(Self {
             licences: texts(list("licenses", "allow").as_ref()),
             exceptions: exceptions
                 .iter()
-                .filter_map(|one| Some((named(one)?, texts(one.get("allow").and_then(toml::Value::as_array)))))
-                .collect(),
-            banned: banned.iter().filter_map(named).collect(),
+                .map(|one| Ok((named(one)?, texts(one.get("allow").and_then(toml::Value::as_array)))))
+                .collect::<Result<_>>()?,
+            banned: banned.iter().map(named).collect::<Result<_>>()?,
         })
     }
 

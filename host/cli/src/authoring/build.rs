@@ -230,15 +230,13 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         return Ok(Ended::Waits);
     }
     if !status.success() {
-        if let Some(why) = last.unreachable.filter(|_| step == Step::Install) {
-            let said = last.lines.last().map_or("", String::as_str);
-            let needs = "a server that is built needs no network";
-            return Err(failed(anyhow!("the registry of packages cannot be reached: {why} ({said}); {needs}")));
-        }
         let said: String = last.lines.iter().flat_map(|line| ["; ", line]).collect();
         let limit = (is_led && last.lines.iter().any(|line| is_about_memory(line)))
             .then(|| format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30));
-        return Err(failed(anyhow!("`{}` {}{said}{}", shown(command), ended(status), limit.unwrap_or_default())));
+        let unreachable = last.unreachable.filter(|_| step == Step::Install);
+        let unreachable = unreachable.map(|why| format!("; the registry of packages was not reached: {why}"));
+        let more = limit.or(unreachable).unwrap_or_default();
+        return Err(failed(anyhow!("`{}` {}{said}{more}", shown(command), ended(status))));
     }
     Ok(Ended::Well)
 }

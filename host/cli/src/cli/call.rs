@@ -33,7 +33,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let command_line = CommandLine { plugins: Vec::new(), ..command_line };
     let mut config = config::load(file.as_deref(), &command_line)?;
     let mut here = config.on_command_line(&plugin, &command_line)?;
-    // If the config names the same file or built-in plugin, its grants and limits apply.
+    // If the config that -c names has the same file or built-in plugin, its grants and limits apply.
     let known = |other: &PluginSource| match (other.path(), &plugin) {
         (Some(path), Named::File(named) | Named::Made(named)) => same_file(path, named),
         _ => *other == here.source,

@@ -198,6 +198,13 @@ impl Client {
         Ok(set.into_iter().flatten().map(|(name, _)| name.clone()).collect())
     }
 
+    /// Returns the folder in which the client starts a server, if its entry names one.
+    pub fn folder(&self, text: &str, name: &str) -> Result<Option<String>> {
+        let servers = self.format.servers(text, self.key)?;
+        let folder = servers.get(name).map(described).and_then(|entry| entry.get("cwd")?.as_str());
+        Ok(folder.map(str::to_owned))
+    }
+
     /// Returns what keeps the client from using this server as it is written, and how to mend it.
     pub fn fault(&self, text: &str, name: &str) -> Result<Option<(String, String)>> {
         let servers = self.format.servers(text, self.key)?;

@@ -187,7 +187,7 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
 }
 
-/// `is_only`: whether it is the only plugin that is served.
+/// `is_only`: whether it is the only plugin that is ever served.
 pub fn on_command_line(
     named: &Named,
     limits: &DefaultLimits,

@@ -157,8 +157,13 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let sources = SourceRules::resolve(raw.sources, secrets, absolute).context("[sources]")?;
     let approvals = Approvals::resolve(raw.approvals, absolute).context("[approvals]")?;
     let limits = DefaultLimits::new(&raw.limits);
-    let plugins =
-        plugins(raw.plugins.0, &sources, Shared { limits: &limits, approvals: &approvals }, command_line, absolute)?;
+    let plugins = plugins(
+        raw.plugins.0,
+        &sources,
+        Shared { limits: &limits, approvals: &approvals },
+        (command_line, file.is_none()),
+        absolute,
+    )?;
     let http = http::resolve(raw.http, command_line, absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), secrets, absolute));
     let auth = auth.transpose().context("[auth]")?;
@@ -214,12 +219,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     })
 }
 
-/// The plugins of the file, then those of the command line.
+/// The plugins of the file, then those of the command line. The bool: whether there is no file, which may come to have others.
 fn plugins(
     raw: Vec<(String, raw::Plugin)>,
     sources: &SourceRules,
     shared: Shared<'_>,
-    command_line: &CommandLine,
+    (command_line, is_all): (&CommandLine, bool),
     absolute: Absolute<'_>,
 ) -> Result<Vec<Arc<PluginConfig>>> {
     let mut plugins = Vec::new();
@@ -235,7 +240,7 @@ fn plugins(
         );
         plugins.push(Arc::new(plugin));
     }
-    let is_only = plugins.is_empty() && command_line.plugins.len() < 2;
+    let is_only = is_all && command_line.plugins.len() < 2;
     for named in &command_line.plugins {
         plugins.push(Arc::new(plugin::on_command_line(named, shared.limits, command_line, is_only)?));
     }

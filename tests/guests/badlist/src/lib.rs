@@ -97,7 +97,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
             std::thread::sleep(std::time::Duration::from_secs(60));
             vec![]
         }
-        "many" => (0..10_000).map(|at| tool(&format!("t{at}"), OPEN)).collect(),
+        "many" => (0..4_000).map(|at| tool(&format!("t{at}"), OPEN)).collect(),
         "huge_list" => {
             (0..200).map(|at| Tool { description: "d".repeat(100_000), ..tool(&format!("t{at}"), OPEN) }).collect()
         }

@@ -8,9 +8,10 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::{
     build_files::{protected, readable},
@@ -26,9 +27,15 @@ use crate::authoring::{
     confinement::Confined,
     project::Project,
 };
-use wharf_base::{below::Below, failed::OrFailed, guard, text};
+use wharf_base::{
+    below::Below,
+    failed::{OrFailed, failed},
+    guard, text,
+};
 use wharf_config::config;
 
+/// The longest that a build takes, once it has begun: nobody may be there to end it.
+const MAX_TIME: Duration = Duration::from_mins(20);
 /// The digest of the source that the component was built from.
 const BUILT: &str = "built";
 /// What was set up: the folder of what builds it, and the digest of what decides which packages are installed.
@@ -46,8 +53,15 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     if is_built(server, &inputs) {
         return Ok(());
     }
-    let project = set_up(server, &inputs, until).await?;
-    let built = build::build(&project, (until, Output::Quoted)).await?;
+    let made = async {
+        let project = set_up(server, &inputs, until).await?;
+        let built = build::build(&project, (until, Output::Quoted)).await?;
+        anyhow::Ok((project, built))
+    };
+    let minutes = MAX_TIME.as_secs() / 60;
+    let made = tokio::time::timeout(MAX_TIME, made).await;
+    let (project, built) =
+        made.map_err(|_| failed(anyhow!("{}: it was not built within {minutes} minutes", server.named())))??;
     let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
     tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
     let component = server.component();

@@ -21,8 +21,9 @@ pub const PYTHON: &str = ".venv/bin/python";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
-/// Removes what package managers have fetched, from the home directory that a confined setup has. What is installed takes place enough.
-const NO_CACHES: &str = "rm -rf \"$HOME/.cache\" \"$HOME/.npm\"";
+/// Removes what package managers have fetched, from the home directory that a confined setup has: it has the variable, and a person who runs
+/// the setup by hand does not. What is installed takes place enough.
+const NO_CACHES: &str = "{ test -z \"$WHARF_BUILDS_APART\" || rm -rf \"$HOME/.cache\" \"$HOME/.npm\"; }";
 
 const ARTIFACT: &str = "dist/plugin.wasm";
 /// The folder of what is built for `wharf dev`.

@@ -1,5 +1,5 @@
 //! What builds the servers of one language: the SDK, and the packages that it needs, in a folder of the cache. It is installed once for each
-//! version of the SDK, and all servers share it: their builds read it, and write nothing there.
+//! version of the SDK and each Python, and all servers share it: their builds read it, and write nothing there.
 
 #![expect(clippy::disallowed_methods, reason = "keeps what builds servers in the cache")]
 
@@ -20,7 +20,7 @@ use crate::authoring::{
     project::{Build, Project, Setup},
     template::write,
 };
-use wharf_base::{failed::OrFailed, text};
+use wharf_base::{failed::OrFailed, program, text};
 use wharf_config::config::existing;
 
 /// What builds the servers of one language.
@@ -40,6 +40,11 @@ impl Tools {
                 digest.update(part);
             }
         }
+        // It is installed with the first Python on PATH, which another PATH may not have, and another version cannot use.
+        let python = program::folders_of_path().find_map(|folder| fs::canonicalize(folder.join("python3")).ok());
+        if let (Language::Python, Some(python)) = (language, python) {
+            digest.update(python.as_os_str().as_encoded_bytes());
+        }
         let folder = all.join(format!("{}-{}", language.as_str(), text::short_digest(digest.finalize())));
         Ok(Self { folder, language, files })
     }
@@ -58,9 +63,9 @@ impl Tools {
         }
         let title = language.title();
         tracing::info!("installing what builds servers in {title}, once for all of them, in {}", text::path(folder));
-        // What a package manager leaves when it is stopped may fail every time, and this wharf does not use what another version has left.
-        for old in self.installed()? {
-            fs::remove_dir_all(&old).with_context(|| text::path(&old)).or_failed()?;
+        // What a package manager leaves when it is stopped may fail every time.
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| text::path(folder)).or_failed()?;
         }
         make_folder(folder)?;
         files.iter().try_for_each(|(path, contents)| write(&folder.join(path), contents))?;
@@ -82,14 +87,5 @@ impl Tools {
     fn is_installed(&self) -> bool {
         let program = self.language == Language::Node || self.folder.join(project::PYTHON).exists();
         self.folder.join(READY).is_file() && program
-    }
-
-    /// Returns the folders of what builds servers of this language, for each version of the SDK.
-    fn installed(&self) -> Result<Vec<PathBuf>> {
-        let all = self.folder.parent().unwrap_or(&self.folder);
-        let entries = fs::read_dir(all).with_context(|| text::path(all)).or_failed()?;
-        let start = format!("{}-", self.language.as_str());
-        let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start));
-        Ok(entries.flatten().map(|entry| entry.path()).filter(|path| is_own(path) && path.is_dir()).collect())
     }
 }

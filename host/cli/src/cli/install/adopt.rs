@@ -56,16 +56,19 @@ pub async fn run(command: Adopt) -> Result<ExitCode> {
         found += servers.len();
         for server in servers {
             let variables = client.variables(&text, &server.name)?;
-            let adopted = match adoption(&server, &variables).await {
+            let elsewhere = client.folder(&text, &server.name)?.is_some();
+            let adopted = match adoption(&server, &variables, elsewhere).await {
                 Ok(adopted) => adopted,
                 Err(error) => {
                     print(&format!("  {}: stays as it is: {}", escaped(&server.name), escaped(&format!("{error:#}"))))?;
                     continue;
                 }
             };
-            print(&format!("  {}: {}", escaped(&server.name), adopted.says))?;
+            // With the question, so that nobody agrees to what is shown elsewhere.
+            let mut show = |line: &str| person.as_mut().map_or_else(|| print(line), |person| person.tell(line));
+            show(&format!("  {}: {}", escaped(&server.name), adopted.says))?;
             for line in &adopted.opens {
-                print(&format!("    {line}"))?;
+                show(&format!("    {line}"))?;
             }
             if let Some(person) = &mut person {
                 change(client, &path, &adopted.server, person)?;
@@ -106,14 +109,22 @@ struct Adoption {
     opens: Vec<String>,
 }
 
-/// Builds a server, and looks at what it offers and wants. `variables`: those that its entry sets.
-async fn adoption(server: &Server, variables: &[String]) -> Result<Adoption> {
+/// Builds a server, and looks at what it offers and wants. `variables`: those that its entry sets. `elsewhere`: whether the client starts it in
+/// a folder that the entry names.
+async fn adoption(server: &Server, variables: &[String], elsewhere: bool) -> Result<Adoption> {
     ensure!(
         line::begins(&server.command),
         "{} is a program of this machine; wharf makes plugins of servers in Python, TypeScript and JavaScript",
         server.command
     );
     let line: Vec<String> = std::iter::once(&server.command).chain(&server.args).cloned().collect();
+    let odd = variables.iter().find(|name| !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+    ensure!(odd.is_none(), "its entry sets a variable whose name wharf does not pass on");
+    let is_package = line::parse(&line)?.runs.is_package();
+    ensure!(
+        is_package || !elsewhere,
+        "its entry starts it in a folder of its own (`cwd`); name its file by its whole path, and remove that"
+    );
     let made = of_line(&line)?;
     make(&made, Until::Interrupted).await?;
     let path = made.component();
@@ -122,7 +133,8 @@ async fn adoption(server: &Server, variables: &[String]) -> Result<Adoption> {
     let mut says = Vec::new();
     for PluginStatus { status, serving, .. } in wharf.plugins() {
         if let Status::Failed { problem, .. } = &status {
-            bail!("it does not load in wharf ({}): {}", problem.stage, problem.text);
+            let without = if variables.is_empty() { "" } else { ", without the variables of its entry" };
+            bail!("it does not load in wharf{without} ({}): {}", problem.stage, problem.text);
         }
         let tools = serving.map(|serving| serving.tools).unwrap_or_default();
         let bytes = |text: &str| text.len();

@@ -173,11 +173,12 @@ async fn checked_arguments(
     }
 }
 
-/// Says which argument the tool does not have, if there is one: often what is missing was written under another name.
+/// Says which argument the tool's schema does not name, if there is one: often what is missing was written under another name.
 fn unknown_argument(known: &[String], written: &str) -> Option<String> {
     let given: BTreeMap<String, IgnoredAny> = serde_json::from_str(written).ok()?;
     let odd = given.into_keys().find(|name| !known.contains(name)).filter(|_| !known.is_empty())?;
-    Some(format!("; there is no argument `{}`; the arguments are {}", escaped(&clip(&odd)), known.join(", ")))
+    let known = escaped(&clip(&known.join(", ")));
+    Some(format!("; `{}` is not among the arguments that its schema names: {known}", escaped(&clip(&odd))))
 }
 
 /// Records a call that is refused in words for the model. `why`: one word for the record.
