@@ -48,8 +48,7 @@ impl Rules {
 
     fn problem(&self, package: &Package) -> Option<String> {
         let (name, licence) = (package.name.as_str(), package.license.as_deref().unwrap_or("none"));
-        let is_registry = |source: &cargo_metadata::Source| source.is_crates_io();
-        if package.source.as_ref().is_some_and(|source| !is_registry(source)) {
+        if package.source.as_ref().is_some_and(|source| !source.is_crates_io()) {
             return Some(format!("{name}: it does not come from the registry of crates"));
         }
         if self.banned.iter().any(|banned| banned == name) {

@@ -81,7 +81,7 @@ fn named(setup: &Setup) -> Transports {
     Transports { named, ..Transports::default() }
 }
 
-/// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which end with the returned [`Builds`].
+/// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which [`Builds`] waits for.
 fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     let command_line = run.granted.command_line(&run.named)?;
     let servers = run.named.servers()?;

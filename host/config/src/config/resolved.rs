@@ -219,7 +219,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     })
 }
 
-/// The plugins of the file, then those of the command line. The bool: whether there is no file, which may come to have others.
+/// The plugins of the file, then those of the command line. `is_all`: whether the command line names all plugins that are ever served, since
+/// there is no file.
 fn plugins(
     raw: Vec<(String, raw::Plugin)>,
     sources: &SourceRules,

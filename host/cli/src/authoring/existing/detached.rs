@@ -80,9 +80,13 @@ async fn begin(server: &Server, log: &[&str]) -> Result<()> {
     { input }.write_all(&written).await.or_failed()?;
     let (mut output, mut error) = (BufReader::new(output), None);
     while let Some(line) = next_line(&mut output).await {
-        // The last one is told by who waits for the build.
-        let line = if line.starts_with(ERROR) { error.replace(line) } else { Some(line) };
-        line.iter().for_each(|line| repeat(line));
+        error.take().iter().for_each(|before: &String| repeat(before));
+        // If it is the last one, who waits for the build tells it.
+        if line.starts_with(ERROR) {
+            error = Some(line);
+        } else {
+            repeat(&line);
+        }
     }
     let status = build.wait().await.or_failed()?;
     match error.as_deref().and_then(|line| line.strip_prefix(ERROR)) {

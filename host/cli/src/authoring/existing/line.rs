@@ -19,13 +19,6 @@ pub enum Runs {
     Script(String),
 }
 
-impl Runs {
-    /// Whether it is the same wherever it is started.
-    pub fn is_package(&self) -> bool {
-        matches!(self, Self::Package(_))
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub runs: Runs,

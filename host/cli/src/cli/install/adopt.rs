@@ -9,7 +9,10 @@ use super::{program::Program, write};
 use crate::{
     authoring::{
         build::Until,
-        existing::{line, make::make},
+        existing::{
+            line::{self, Runs},
+            make::make,
+        },
     },
     cli::{
         add::wants,
@@ -120,7 +123,7 @@ async fn adoption(server: &Server, variables: &[String], elsewhere: bool) -> Res
     let line: Vec<String> = std::iter::once(&server.command).chain(&server.args).cloned().collect();
     let odd = variables.iter().find(|name| !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
     ensure!(odd.is_none(), "its entry sets a variable whose name wharf does not pass on");
-    let is_package = line::parse(&line)?.runs.is_package();
+    let is_package = matches!(line::parse(&line)?.runs, Runs::Package(_));
     ensure!(
         is_package || !elsewhere,
         "its entry starts it in a folder of its own (`cwd`); name its file by its whole path, and remove that"
@@ -137,10 +140,9 @@ async fn adoption(server: &Server, variables: &[String], elsewhere: bool) -> Res
             bail!("it does not load in wharf{without} ({}): {}", problem.stage, problem.text);
         }
         let tools = serving.map(|serving| serving.tools).unwrap_or_default();
-        let bytes = |text: &str| text.len();
         let all = tools
             .iter()
-            .map(|tool| bytes(&tool.name) + bytes(&tool.description) + tool.schema.as_deref().map_or(0, bytes));
+            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_ref().map_or(0, String::len));
         says.push(format!("{} tools, about {} tokens", tools.len(), all.sum::<usize>() / TOKEN_BYTES));
     }
     wharf.stop().await;
