@@ -6,8 +6,8 @@
 //!
 //! A child account is either a share, which has a fixed limit, or a dynamic share: it may hold at most `n` times as many bytes as remain
 //! free in its parent. With `n` = 1, a single dynamic share can hold half of the parent, and two can hold a third each; as many bytes as
-//! each of them holds stay free. The last eighth of the parent is only for dynamic shares that hold few bytes. The rule is the same as in
-//! [`crate::places`].
+//! each of them holds stay free. The last eighth of the parent is only for dynamic shares that hold few bytes: a 64th of the parent, or
+//! what one use of it takes, if that is more. The rule is the same as in [`crate::places`].
 
 use std::{
     ops::Deref,
@@ -28,8 +28,16 @@ struct Share {
     limit: usize,
     used: AtomicUsize,
     parent: Option<Account>,
-    /// For a dynamic share: the multiple of the parent's free bytes that it may hold.
-    times_free: Option<usize>,
+    dynamic: Option<Dynamic>,
+}
+
+/// What makes a share dynamic.
+#[derive(Clone, Copy, Debug)]
+struct Dynamic {
+    /// The multiple of the parent's free bytes that it may hold.
+    times_free: usize,
+    /// The number of bytes that count as few.
+    few: usize,
 }
 
 /// Why a charge was refused.
@@ -60,19 +68,22 @@ pub enum Full {
 impl Account {
     /// Creates a root account of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: None, times_free: None }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: None, dynamic: None }))
     }
 
     /// Creates a child account that may hold `limit` bytes, provided that this account has room for them when they are charged.
     pub fn share(&self, limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: Some(self.clone()), times_free: None }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: Some(self.clone()), dynamic: None }))
     }
 
-    /// Creates a child account that may hold at most `times_free` times the bytes that remain free in this account.
-    pub fn dynamic_share(&self, times_free: usize) -> Self {
-        let limit = self.limit() / (times_free + 1) * times_free;
+    /// Creates a child account that may hold at most `times_free` times the bytes that remain free in this account. `one_use`: about how
+    /// many bytes one use of it takes; the reserve has room for at least one of an account that holds nothing.
+    pub fn dynamic_share(&self, times_free: usize, one_use: usize) -> Self {
+        let whole = self.limit();
+        let limit = whole / (times_free + 1) * times_free;
+        let few = (whole / FEW_DIVISOR).max(one_use.min(whole / RESERVE_DIVISOR));
         let (used, parent) = (AtomicUsize::new(0), Some(self.clone()));
-        Self(Arc::new(Share { limit, used, parent, times_free: Some(times_free) }))
+        Self(Arc::new(Share { limit, used, parent, dynamic: Some(Dynamic { times_free, few }) }))
     }
 
     /// Whether the account holds nothing and this is its only handle, so that it can be dropped.
@@ -105,8 +116,8 @@ impl Account {
 
     /// Returns what bounds a dynamic share, and `None` for other accounts.
     fn free_in_parent(&self) -> Option<Free> {
-        let (parent, times) = self.0.parent.as_ref().zip(self.0.times_free)?;
-        Some(Free { bytes: parent.left(), whole: parent.limit(), times })
+        let (parent, Dynamic { times_free: times, few }) = self.0.parent.as_ref().zip(self.0.dynamic)?;
+        Some(Free { bytes: parent.left(), whole: parent.limit(), times, few })
     }
 
     /// Returns `used + bytes` if the account may hold that much.
@@ -131,7 +142,7 @@ impl Account {
         if bytes == 0 {
             return Ok(());
         }
-        let Share { limit, used, parent, times_free: _ } = &*self.0;
+        let Share { limit, used, parent, dynamic: _ } = &*self.0;
         // The free bytes of the parent may change in between. Then a dynamic share gets a charge more or less than it should, but the limit
         // of the parent still holds.
         let free = self.free_in_parent();
@@ -181,13 +192,15 @@ struct Free {
     whole: usize,
     /// The multiple of the free bytes that the dynamic share may hold.
     times: usize,
+    /// The number of bytes up to which the share may take from the reserve.
+    few: usize,
 }
 
 impl Free {
     /// Whether a dynamic share may hold `sum` bytes, of which the last `more` are not charged yet.
     fn allows(self, sum: usize, more: usize) -> bool {
         let left = self.bytes.saturating_sub(more);
-        let is_few = sum <= self.whole / FEW_DIVISOR;
+        let is_few = sum <= self.few;
         sum <= left.saturating_mul(self.times) && (is_few || left >= self.whole / RESERVE_DIVISOR)
     }
 
@@ -195,7 +208,7 @@ impl Free {
     fn share(self, used: usize) -> usize {
         let left = self.bytes + used;
         let above_reserve = left.saturating_sub(self.whole / RESERVE_DIVISOR);
-        (left / (self.times + 1) * self.times).min(above_reserve.max(self.whole / FEW_DIVISOR))
+        (left / (self.times + 1) * self.times).min(above_reserve.max(self.few))
     }
 }
 
@@ -301,7 +314,7 @@ mod tests {
     fn parts_leave_as_much_free_as_each_holds() {
         for greedy in [1, 2, 3, 10, 100] {
             let whole = Account::new(1 << 20);
-            let parts: Vec<Account> = (0..greedy).map(|_| whole.dynamic_share(1)).collect();
+            let parts: Vec<Account> = (0..greedy).map(|_| whole.dynamic_share(1, 0)).collect();
             let mut held = Vec::new();
             loop {
                 let before = held.len();
@@ -319,14 +332,14 @@ mod tests {
             let error = parts[0].charge(64).unwrap_err();
             assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
             let other = if greedy < RESERVE_DIVISOR { each } else { each.min(few) };
-            assert!(whole.dynamic_share(1).charge(other / 2 - 128).is_ok(), "{greedy} parts leave room for another");
+            assert!(whole.dynamic_share(1, 0).charge(other / 2 - 128).is_ok(), "{greedy} parts leave room for another");
         }
     }
 
     #[test]
     fn parts_that_come_one_after_the_other_leave_room_for_small_ones() {
         let whole = Account::new(1 << 20);
-        let greedy: Vec<Account> = (0..100).map(|_| whole.dynamic_share(3)).collect();
+        let greedy: Vec<Account> = (0..100).map(|_| whole.dynamic_share(3, 0)).collect();
         let few = (1 << 20) / FEW_DIVISOR;
         // The first account takes all that it can get, then the second, and so on. Each takes more than few bytes.
         let held: Vec<Charge> = greedy
@@ -340,11 +353,24 @@ mod tests {
         assert!(held.len() > 1);
         assert!(whole.left() >= (1 << 20) / RESERVE_DIVISOR);
         let mut small: Vec<Charge> =
-            (1..FEW_DIVISOR / RESERVE_DIVISOR).map(|_| whole.dynamic_share(3).charge(few).unwrap()).collect();
-        assert!(matches!(whole.dynamic_share(3).charge(few + 1), Err(Full::Whole { .. })));
+            (1..FEW_DIVISOR / RESERVE_DIVISOR).map(|_| whole.dynamic_share(3, 0).charge(few).unwrap()).collect();
+        assert!(matches!(whole.dynamic_share(3, 0).charge(few + 1), Err(Full::Whole { .. })));
         // Each account leaves some of the rest to the next one.
-        small.extend((0..5).map(|_| whole.dynamic_share(3).charge(whole.left() / 2).unwrap()));
+        small.extend((0..5).map(|_| whole.dynamic_share(3, 0).charge(whole.left() / 2).unwrap()));
         assert!(whole.left() > 0);
+    }
+
+    #[test]
+    fn one_use_fits_into_the_reserve() {
+        let whole = Account::new(64 << 20);
+        let part = |one_use| whole.dynamic_share(3, one_use);
+        let _greedy = [part(0).charge(42 << 20).unwrap(), part(0).charge(14 << 20).unwrap()];
+        assert_eq!(whole.left(), 8 << 20, "the reserve");
+        assert!(matches!(part(0).charge(5 << 20), Err(Full::Whole { .. })));
+        let ordinary = part(20 << 20);
+        let mut use_of_it = ordinary.charge(5 << 20).unwrap();
+        assert!(use_of_it.grow(1 << 20).is_ok());
+        assert!(use_of_it.grow(1 << 20).is_err(), "it leaves a quarter to others");
     }
 
     #[test]
@@ -358,7 +384,7 @@ mod tests {
     #[test]
     fn who_is_to_blame_is_told() {
         let whole = Account::new(1000);
-        let (one, other) = (whole.dynamic_share(1), whole.dynamic_share(1));
+        let (one, other) = (whole.dynamic_share(1, 0), whole.dynamic_share(1, 0));
         assert_eq!(one.charge(501).unwrap_err(), Full::TooLarge { wanted: 501, limit: 500 });
         let held = one.charge(500).unwrap();
         assert_eq!(one.charge(1).unwrap_err(), Full::Share { limit: 500 });
@@ -383,7 +409,7 @@ mod tests {
         let whole = Account::new(1000);
         std::thread::scope(|scope| {
             for number in 0..4 {
-                let share = if number % 2 == 0 { whole.share(400) } else { whole.dynamic_share(1) };
+                let share = if number % 2 == 0 { whole.share(400) } else { whole.dynamic_share(1, 0) };
                 let whole = &whole;
                 scope.spawn(move || {
                     for round in 0..2000 {

@@ -138,8 +138,8 @@ impl Ledger {
             clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
         let new = || Entry {
-            all: self.large.dynamic_share(TIMES_FREE),
-            small: self.small.dynamic_share(TIMES_FREE),
+            all: self.large.dynamic_share(TIMES_FREE, 0),
+            small: self.small.dynamic_share(TIMES_FREE, 0),
             held: Weak::new(),
         };
         let entry = clients.entry(party).or_insert_with(new);

@@ -10,6 +10,9 @@ use wharf_base::{accounts::Account, places::Party};
 /// The calls of one client may hold at most this many times the memory that is still free, so one client alone can hold three quarters.
 /// [`wharf_base::places`] uses the same factor.
 const TIMES_FREE: usize = 3;
+/// About how much memory one call takes, with the largest result of a built-in plugin: that much is charged when it begins. The first call
+/// of a client has room although others hold all that they may, if the reserve is as large as this.
+const ONE_CALL_BYTES: usize = 20 << 20;
 /// The number of clients above which accounts that hold nothing are removed.
 const SWEEP_ABOVE_CLIENTS: usize = 1024;
 
@@ -38,7 +41,7 @@ impl ClientAccounts {
         if clients.len() > SWEEP_ABOVE_CLIENTS {
             clients.retain(|_, account| !account.is_idle());
         }
-        clients.entry(party).or_insert_with(|| self.whole.dynamic_share(TIMES_FREE)).clone()
+        clients.entry(party).or_insert_with(|| self.whole.dynamic_share(TIMES_FREE, ONE_CALL_BYTES)).clone()
     }
 }
 
