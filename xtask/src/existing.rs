@@ -1,6 +1,7 @@
 //! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
-//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then what docs/existing.md shows, then
-//! published servers by the scripts in `tests/existing`, which compare them with the same servers outside of wharf.
+//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then the values of expressions in Node.js, in
+//! Python and in a plugin. That is all with `--brief`. Without it also packages of strangers, what docs/existing.md shows, and published
+//! servers by the scripts in `tests/existing`, which compare them with the same servers outside of wharf.
 
 use std::{
     env, fs,
@@ -16,10 +17,6 @@ use crate::{
     tree::{prepare, wharf},
 };
 
-/// The published servers for `--brief`.
-const BRIEF_NPM: [&str; 1] = ["@modelcontextprotocol/server-memory"];
-const BRIEF_PYTHON: [&str; 1] = ["mcp-server-time"];
-
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
     let wharf = wharf();
@@ -29,7 +26,6 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     }
     hostile(root, &wharf, &folder.join("smoke/hostile.py"))?;
     let is_brief = rest.iter().any(|argument| argument == "--brief");
-    let named = || rest.iter().filter(|argument| *argument != "--brief");
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
     let mut state = Command::new(&program);
     state.arg(folder.join("state.py")).arg("--wharf").arg(&wharf).arg("--cache").arg(root.join("target/existing"));
@@ -42,11 +38,12 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         strangers.arg(folder.join("strangers.py")).arg("--wharf").arg(&wharf);
         run(strangers.arg("--work").arg(root.join("target/existing/strangers")))
             .context("a package of a stranger got something")?;
+        pages::execute(root, &root.join("target/existing/pages"), &program)?;
     }
-    pages::execute(root, &root.join("target/existing/pages"), &program)?;
+    let published = (!is_brief).then_some(rest);
     let corpus = Corpus { root, folder, wharf, python: program };
-    corpus.npm(named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;
-    corpus.python(named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief)))
+    corpus.npm(published)?;
+    corpus.python(published)
 }
 
 /// The published servers, and what compares them.
@@ -59,29 +56,33 @@ struct Corpus<'a> {
 }
 
 impl Corpus<'_> {
-    /// Compares servers of npm, and the values of expressions.
-    fn npm<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+    /// Compares published servers of npm, which are those of these names or all, and the values of expressions.
+    fn npm(&self, published: Option<&[String]>) -> Result<()> {
         let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
         run_in(&self.folder, Command::new("npm").args(install)).context("this needs npm")?;
-        let mut command = Command::new("node");
-        command.arg(self.folder.join("npm.mjs")).arg("--wharf").arg(&self.wharf);
-        command.arg("--folder").arg(self.root.join("target/existing/npm")).arg("--python").arg(&self.python);
-        run(command.args(names)).context("a server of npm differs")?;
+        if let Some(names) = published {
+            let mut command = Command::new("node");
+            command.arg(self.folder.join("npm.mjs")).arg("--wharf").arg(&self.wharf);
+            command.arg("--folder").arg(self.root.join("target/existing/npm")).arg("--python").arg(&self.python);
+            run(command.args(names)).context("a server of npm differs")?;
+        }
         let mut command = Command::new("node");
         command.arg(self.folder.join("same.mjs")).arg("--wharf").arg(&self.wharf);
         command.arg("--folder").arg(self.root.join("target/existing/npm"));
         run(&mut command).context("an expression has another value in a plugin")
     }
 
-    /// Tests the layer for servers in Python, and compares servers of PyPI, and the values of expressions.
-    fn python<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+    /// Tests the layer for servers in Python, and compares published servers of PyPI, and the values of expressions.
+    fn python(&self, published: Option<&[String]>) -> Result<()> {
         let layer = self.root.join("sdk-guest/python-compat");
         run_in(&layer, Command::new(&self.python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
             .context("a test of wharf-compat fails")?;
-        let mut command = Command::new(&self.python);
-        command.arg(self.folder.join("python.py")).arg("--wharf").arg(&self.wharf);
-        command.arg("--work").arg(self.root.join("target/existing/python"));
-        run(command.args(names)).context("a server of PyPI differs")?;
+        if let Some(names) = published {
+            let mut command = Command::new(&self.python);
+            command.arg(self.folder.join("python.py")).arg("--wharf").arg(&self.wharf);
+            command.arg("--work").arg(self.root.join("target/existing/python"));
+            run(command.args(names)).context("a server of PyPI differs")?;
+        }
         let mut command = Command::new(&self.python);
         command.arg(self.folder.join("same.py")).arg("--wharf").arg(&self.wharf);
         command.arg("--work").arg(self.root.join("target/existing/same"));

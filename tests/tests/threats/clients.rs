@@ -102,14 +102,14 @@ async fn who_does_not_read_keeps_no_one_from_anything() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_show_no_right_make_room() {
-    let (_folder, server) = started(SMALL).await;
+    let (_folder, server) = started(&format!("[http]\nconnections = 1024\n{SMALL}")).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).repeat(2000);
     let (mut open, steps) = (Vec::new(), AtomicUsize::new(0));
-    // 64 requests of each connection are answered, which keeps an unoptimised build busy for half a minute.
-    let patience = Patience::Steps(&steps, 2100);
-    during_with(&mut session, "4,200 connections", patience, async {
-        for _ in 0..4200 {
+    // 64 requests of each connection are answered, which keeps an unoptimised build busy for long.
+    let patience = Patience::Steps(&steps, 525);
+    during_with(&mut session, "1,050 connections", patience, async {
+        for _ in 0..1050 {
             steps.fetch_add(1, Ordering::Relaxed);
             let Ok(Ok(mut stream)) = timeout(PATIENCE, TcpStream::connect(server.address)).await else {
                 panic!("no connection after {}", open.len())
@@ -124,8 +124,8 @@ async fn connections_that_show_no_right_make_room() {
     drop(open);
     // Sockets that pretend to be about to send.
     let mut idle = Vec::new();
-    during(&mut session, "4,200 silent connections", async {
-        for _ in 0..4200 {
+    during(&mut session, "1,050 silent connections", async {
+        for _ in 0..1050 {
             idle.push(timeout(PATIENCE, TcpStream::connect(server.address)).await.expect("a connection").unwrap());
         }
     })
@@ -174,7 +174,7 @@ async fn what_is_kept_is_counted_in_bytes() {
     let subscribe = post(&server, &format!("Mcp-Session-Id: {}\r\n", session.id), &subscribe);
     for (what, bytes) in [("a long clientInfo", initialize), ("a long URI", subscribe)] {
         during(&mut session, what, async {
-            for _ in 0..40 {
+            for _ in 0..10 {
                 let mut exchange = server.connect(&bytes).await;
                 assert!(exchange.read_head().await);
                 let answer = exchange.json().await;
@@ -187,8 +187,9 @@ async fn what_is_kept_is_counted_in_bytes() {
     let head = post(&server, "", &"x".repeat(8_000_000));
     let unfinished = head.get(..7_000_000).unwrap().to_vec();
     let mut held = Vec::new();
-    during(&mut session, "300 unfinished bodies", async {
-        for _ in 0..300 {
+    // More than fit into the memory in all.
+    during(&mut session, "130 unfinished bodies", async {
+        for _ in 0..130 {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
             // If it is refused while it still sends, the connection may be reset.
             let _ = timeout(Duration::from_secs(1), stream.write_all(&unfinished)).await;
