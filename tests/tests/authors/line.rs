@@ -160,8 +160,7 @@ async fn a_line_that_cannot_be_run_says_what_to_type() {
         ("run --builtin files --root notes", "add --allow roots=read or"),
         ("run --builtin fetch --allow http=example.com", "write http=https://example.com"),
         ("install claude", "did you mean claude-desktop or claude-code?"),
-        ("add notes/index.ts", "`wharf new --from notes/index.ts` and `wharf build`"),
-        ("add npm:notes", "`wharf run npm:notes` serves the server"),
+        ("add npx", "`wharf add npm:NAME`"),
         ("dev npx -y notes", "a package has none"),
         ("new --from npm:notes@../x x", "not a version"),
     ] {
@@ -169,8 +168,8 @@ async fn a_line_that_cannot_be_run_says_what_to_type() {
         assert_eq!(said.status.code(), Some(2), "{words}: {}", stderr(&said));
         assert!(stderr(&said).contains(expected), "{words}: {}", stderr(&said));
     }
-    existing.folder.config("[plugins.notes]\nsource = 'npm:notes'\n");
+    existing.folder.config("[plugins.notes]\nsource = 'npm:notes'\nsigner = { minisign = 'RW' }\n");
     let said = stderr(&existing.folder.run(&["check"], &[]).await);
-    assert!(said.contains("`wharf run npm:notes` serves it without a config"), "{said}");
+    assert!(said.contains("packages of npm and PyPI are not signed"), "{said}");
     assert_eq!(existing.counts(), (0, 0));
 }

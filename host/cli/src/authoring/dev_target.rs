@@ -11,11 +11,12 @@ use anyhow::{Context, Result};
 
 use super::{
     build::{self, Built, Output, Until},
-    existing::{inputs::Inputs, make, server::Server},
+    existing::{inputs::Inputs, make},
     project::{self, Project},
     sources::Sources,
 };
 use wharf_base::folders::Folders;
+use wharf_config::config::existing::ExistingServer;
 use wharf_policy::access::registry::Entered;
 
 /// Where a plugin that was built for development finds its code. The SDKs know this path.
@@ -30,7 +31,7 @@ pub struct Served {
 
 pub enum DevTarget {
     Project(Box<Project>, Sources),
-    Server(Box<Server>, Watched),
+    Server(Box<ExistingServer>, Watched),
 }
 
 /// The watched source of a server.
@@ -41,7 +42,7 @@ pub struct Watched {
 
 impl DevTarget {
     /// Opens a server, or else a project, and runs its setup if `set_up`.
-    pub async fn open(path: &Path, server: Option<Server>, set_up: bool) -> Result<Self> {
+    pub async fn open(path: &Path, server: Option<ExistingServer>, set_up: bool) -> Result<Self> {
         if let Some(server) = server {
             let inputs = make::admit(&server)?;
             let mut folders = Folders::new(|_| false, |_| ());

@@ -4,10 +4,7 @@
 
 use std::path::Path;
 
-/// Whether a folder holds more than one project: the home directory, and those above it.
-pub fn is_shared(folder: &Path) -> bool {
-    folder.parent().is_none() || std::env::home_dir().is_some_and(|home| home.starts_with(folder))
-}
+use wharf_config::config::existing::server::is_shared;
 
 /// Returns a folder and those above it that hold one project, from the inside to the outside.
 pub fn own(folder: &Path) -> impl Iterator<Item = &Path> {

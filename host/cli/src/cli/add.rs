@@ -1,4 +1,5 @@
-//! `wharf add` and `wharf grant`: ask a person about each grant that a plugin wants, and write those that they allow into the config.
+//! `wharf add` and `wharf grant`: ask a person about each grant that a plugin wants, and write those that they allow into the config. An existing
+//! server is built first, since its component says what it wants.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -15,11 +16,15 @@ use super::{
     person::Person,
     suggest,
 };
+use crate::authoring::{
+    build::Until,
+    existing::{line, make::make, started::meant},
+};
 use wharf_base::{
     guard,
     text::{self, clip, escaped, toml_header},
 };
-use wharf_config::config::{self, Origin, PluginConfig, PluginSource, Positional};
+use wharf_config::config::{self, Origin, PluginConfig, PluginSource, Positional, existing::ExistingServer};
 use wharf_policy::access::{
     grants::could_use,
     wants::{
@@ -35,19 +40,22 @@ pub async fn add(command: Add) -> Result<ExitCode> {
         signer.is_none() && digest.is_none(),
         "--signer and --digest are for published plugins, such as oci://…; a file is trusted by its digest, which `wharf add` writes"
     );
+    ensure!(
+        !line::begins(&plugin),
+        "name the server itself, and not the program that starts it: `wharf add npm:NAME`, `wharf add pypi:NAME`, or its file"
+    );
     let (path, id, config) = (Path::new(&plugin), id.as_deref(), config.config.as_deref());
-    if let Ok(Positional::Server(_) | Positional::Published(_)) = Positional::tell(path) {
-        let server = text::path(path);
-        bail!(
-            "{server} is an MCP server, and a config names components: `wharf new --from {server}` and `wharf build` make one; \
-             `wharf run {server}` serves the server without a config"
-        );
+    let server = Positional::tell(path).map_or(Ok(None), meant)?;
+    if let Some(server) = &server {
+        make(server, Until::Interrupted).await?;
     }
-    guard::check_trusted_file(path, "plugin")?;
-    let (_, outside) = component(path)?;
+    let made = server.as_ref().map(ExistingServer::component);
+    let file_of_it = made.as_deref().unwrap_or(path);
+    guard::check_trusted_file(file_of_it, "plugin")?;
+    let (_, outside) = component(file_of_it)?;
     let wants = wants(&outside)?.unwrap_or_default();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let id = id.unwrap_or(&stem);
+    let id = id.or(server.as_ref().map(|server| server.id.as_str())).unwrap_or(&stem);
     config::check_id(id).context("choose another id with --id")?;
     let mut file = File::open(config)?;
     let known = file.config()?.plugins.iter().any(|plugin| plugin.id == id);
@@ -56,18 +64,24 @@ pub async fn add(command: Add) -> Result<ExitCode> {
         "{} already has a plugin `{id}`; run `wharf grant {id}` to change its grants, or add this file under another id with --id",
         text::path(&file.path)
     );
-    let path = file.relative(path)?;
+    // The component of a server is another one after each build, so its digest is not written.
+    let (key, value, sha256) = match &server {
+        Some(ExistingServer { package: Some(package), .. }) => ("source", package.to_string(), None),
+        Some(_) => ("path", file.relative(path)?, None),
+        None => ("path", file.relative(path)?, Some(outside.sha256.as_str())),
+    };
     let Some(mut person) = Person::here() else {
-        let lines = suggest::table(id, &path, &outside.sha256)?
+        let lines = suggest::table(id, key, &value, sha256)?
             + &suggest::wanted(id, &wants, |name| file.edited.has_secret(name))?;
         bail!("{}", suggest::by_hand("add", &file, &lines));
     };
     introduce(&mut person, id, &outside)?;
-    file.edited.set(id, "path", &answers::text(&path))?;
-    file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
-    let sha256 = &outside.sha256;
-    let asking =
-        GrantDialogue { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
+    file.edited.set(id, key, &answers::text(&value))?;
+    if let Some(sha256) = sha256 {
+        file.edited.set(id, "sha256", &answers::text(sha256))?;
+    }
+    let (sha256, is_pinned) = (&outside.sha256, true);
+    let asking = GrantDialogue { person, file, id, sha256, no_table: None, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 
@@ -84,6 +98,10 @@ pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
         PluginSource::Published(published) => {
             let (_, path) = published.locked()?;
             component(&path).context("`wharf lock fetch` fetches it")?.1
+        }
+        PluginSource::Server(server) => {
+            make(server, Until::Interrupted).await?;
+            component(&server.component())?.1
         }
         PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
     };
@@ -108,7 +126,8 @@ pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
         format!("the file of {id} has the sha256 {}, but the config trusts the one with {trusted}", outside.sha256)
     });
     let Some(mut person) = Person::here() else {
-        let table = no_table.map(|path| suggest::table(id, &path, &outside.sha256)).transpose()?.unwrap_or_default();
+        let table = no_table.map(|path| suggest::table(id, "path", &path, Some(&outside.sha256)));
+        let table = table.transpose()?.unwrap_or_default();
         let lines = table + &suggest::wanted(id, &wants, |name| file.edited.has_secret(name))?;
         let other = other.map(|other| {
             format!("{other}; if you trust the new file, change sha256 in {}\n", toml_header(&["plugins", id]))
@@ -124,7 +143,8 @@ pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
         }
         file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     }
-    let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some() || plugin.source.published().is_some());
+    let is_file = matches!(plugin.source, PluginSource::File(_));
+    let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some() || !is_file);
     let asking = GrantDialogue { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }

@@ -23,10 +23,11 @@ use wharf_plugins::plugins::{
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
-    let Parts { plugin, server, folders, tool: wanted, arguments: given } = command.parts()?;
+    let Parts { plugin, folders, tool: wanted, arguments: given } = command.parts()?;
+    let server = plugin.server().cloned();
     let opened = command.opened(&plugin, folders);
     let command_line = command.granted.command_line(&opened)?;
-    tell_of_folders(server.as_slice(), &command_line, 0);
+    tell_of_folders(server.as_deref().map_or(&[], std::slice::from_ref), &command_line, 0);
     config::builtin::make_folders(&command_line)?;
     let file = command.config.file(&command_line)?;
     // The plugin itself is added below, so that the config's grants for it apply.
@@ -35,7 +36,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let mut here = config.on_command_line(&plugin, &command_line)?;
     // If the config that -c names has the same file or built-in plugin, its grants and limits apply.
     let known = |other: &PluginSource| match (other.path(), &plugin) {
-        (Some(path), Named::File(named) | Named::Made(named)) => same_file(path, named),
+        (Some(path), Named::File(named)) => same_file(path, named),
         _ => *other == here.source,
     };
     if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {

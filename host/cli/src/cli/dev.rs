@@ -7,7 +7,6 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -30,10 +29,10 @@ use wharf_base::{
     below::{Below, CopyLimits},
     text::escaped,
 };
-use wharf_config::config::CommandLine;
+use wharf_config::config::{CommandLine, PluginSource};
 use wharf_plugins::{
     observe::record::{Action, CallRecord, Ended, Observer},
-    plugins::making::{BuildOutcome, Making},
+    plugins::making::{BuildOutcome, Maker, Making},
 };
 use wharf_sandbox::Effort;
 
@@ -63,7 +62,7 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         command_line,
         roots_in_home: true,
         observers: vec![Box::new(Calls)],
-        making: Making::new(HashMap::from([(served.component(), first)])),
+        making: Making::by(First { component: served.component(), built: first }),
         progress: Some(|text| tracing::info!("{text}")),
         // A change should be heard at once; that calls take longer matters less.
         effort: Effort::Quick,
@@ -222,6 +221,18 @@ impl Folder {
 
     fn what_is_left(&self) -> &'static str {
         if self.component().exists() { "the previous build is still served" } else { "nothing is served yet" }
+    }
+}
+
+/// The first build, which the first component waits for.
+struct First {
+    component: PathBuf,
+    built: watch::Receiver<BuildOutcome>,
+}
+
+impl Maker for First {
+    fn begin(&self, source: &PluginSource) -> Option<watch::Receiver<BuildOutcome>> {
+        (source.path() == Some(&self.component)).then(|| self.built.clone())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::authoring::{
     existing::{
         detached,
         make::{admit, is_built, make},
-        server::Server,
+        started::meant,
     },
 };
 use wharf_base::text::escaped;
@@ -40,7 +40,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     }
     let server = match plugin.as_deref().map(Positional::tell) {
         _ if !command.line.is_empty() => Some(of_line(&command.line)?),
-        Some(Ok(positional)) => Server::meant(positional)?,
+        Some(Ok(positional)) => meant(positional)?,
         _ => None,
     };
     ensure!(

@@ -8,10 +8,12 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 
+use super::log;
+use crate::authoring::existing::detached::Builds;
 use wharf_app::operator::{Operator, Setup};
 use wharf_base::failed::{OrFailed, failed};
 use wharf_config::{config::Config, lock::Surface};
-use wharf_plugins::plugins::{snapshot::Serving, status::Status};
+use wharf_plugins::plugins::{making::Making, snapshot::Serving, status::Status};
 
 /// The error of a command whose reader has closed stdout, such as `head`: it ends, and says nothing.
 #[derive(Debug)]
@@ -42,8 +44,10 @@ pub async fn load(config: Config) -> Result<Operator> {
             writeln!(std::io::stderr(), "{text}").ok();
         }
     };
-    Operator::load(Setup { resolved: Some(config), roots_in_home: true, progress: Some(progress), ..Setup::default() })
-        .await
+    let making = Making::by(Builds::new(log::options()));
+    let setup =
+        Setup { resolved: Some(config), roots_in_home: true, making, progress: Some(progress), ..Setup::default() };
+    Operator::load(setup).await
 }
 
 /// Loads every plugin of a config only to look at it: no call is made, and another process may write the audit log.

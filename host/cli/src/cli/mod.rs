@@ -154,9 +154,14 @@ fn default_filter(command: &Command) -> &'static str {
             "warn,wharf=info,wharf_sandbox=info"
         }
         // Builds take long, so their steps are logged.
-        Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) | Command::Adopt(_) => {
-            "off,wharf_cli::authoring=info,wharf_plugins::plugins::library::lacking=info"
-        }
+        Command::Build(_)
+        | Command::Call(_)
+        | Command::Inspect(_)
+        | Command::Install(_)
+        | Command::Adopt(_)
+        | Command::Add(_)
+        | Command::Grant(_)
+        | Command::Check(_) => "off,wharf_cli::authoring=info,wharf_plugins::plugins::library::lacking=info",
         _ => "off",
     }
 }

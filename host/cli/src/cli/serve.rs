@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,6 +34,7 @@ use wharf_base::{
     parent, text,
 };
 use wharf_config::config::{self, CommandLine, ListenAddress, Named, state::Keeps};
+use wharf_plugins::plugins::making::Making;
 
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -57,7 +59,7 @@ pub(super) struct Transports {
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
-    let (setup, _builds) = setup(run, None)?;
+    let setup = setup(run, None)?;
     let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, ..setup };
     let transports = Transports { stdio: true, profile: run.profile.clone(), with_parent: true, ..named(&setup) };
     serve_all(setup, transports).await
@@ -68,7 +70,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
     );
-    let (setup, _builds) = setup(&serve.run, serve.listen.clone())?;
+    let setup = setup(&serve.run, serve.listen.clone())?;
     let setup = Setup { keeps: Keeps::All, ..setup };
     let profile = serve.run.profile.clone();
     let transports = Transports { stdio: serve.stdio, profile, http: Some(passed), ..named(&setup) };
@@ -81,8 +83,8 @@ fn named(setup: &Setup) -> Transports {
     Transports { named, ..Transports::default() }
 }
 
-/// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which [`Builds`] waits for.
-fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
+/// Prepares to serve what a command line names, and begins to build the existing servers among it.
+fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<Setup> {
     let command_line = run.granted.command_line(&run.named)?;
     let servers = run.named.servers()?;
     // Of a client's log, others may see more than of a terminal.
@@ -102,9 +104,12 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
     refuse_unused_roots(file.as_deref(), &command_line)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
-    let builds = Builds::begin(servers, log::options())?;
-    let (making, say) = (builds.making.clone(), |text: &str| tracing::info!("{text}"));
-    Ok((Setup { file, command_line, making, progress: Some(say), ..Setup::default() }, builds))
+    let builds = Builds::new(log::options());
+    for server in servers {
+        builds.begin(&Arc::new(server))?;
+    }
+    let (making, say) = (Making::by(builds), |text: &str| tracing::info!("{text}"));
+    Ok(Setup { file, command_line, making, progress: Some(say), ..Setup::default() })
 }
 
 /// Logs the properties of the machine that wharf relies on and does not find.

@@ -16,10 +16,12 @@ pub fn by_hand(command: &str, file: &File, lines: &str) -> String {
 }
 
 /// Returns the table of a plugin that is not in the config yet.
-pub fn table(id: &str, path: &str, sha256: &str) -> Result<String> {
+pub fn table(id: &str, key: &str, value: &str, sha256: Option<&str>) -> Result<String> {
     let mut lines = Edited::parse("")?;
-    lines.set(id, "path", &text(path))?;
-    lines.set(id, "sha256", &text(sha256))?;
+    lines.set(id, key, &text(value))?;
+    if let Some(sha256) = sha256 {
+        lines.set(id, "sha256", &text(sha256))?;
+    }
     Ok(lines.text())
 }
 
@@ -72,7 +74,7 @@ mod tests {
         let agreed: String =
             lines.lines().map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
         let agreed = agreed.replace("It would", "# It would");
-        let text = table("my.plugin", "a.wasm", &"0".repeat(64)).unwrap() + "\n" + &agreed;
+        let text = table("my.plugin", "path", "a.wasm", Some(&"0".repeat(64))).unwrap() + "\n" + &agreed;
         let text = text.replace("[secrets]\n", "[secrets]\nu = { env = \"U\" }\n");
         wharf_config::config::from_text(&text, None, &wharf_config::config::CommandLine::default()).unwrap();
     }

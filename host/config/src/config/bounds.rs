@@ -36,3 +36,15 @@ pub fn parse_key(name: &str, text: &str) -> Result<[u8; 32]> {
 pub fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
+
+/// Checks the id of a plugin, which prefixes and `[plugins.<id>]` are made of.
+pub fn check_id(id: &str) -> Result<()> {
+    ensure!(
+        !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),
+        "`{}` is not a valid id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
+        id.escape_debug()
+    );
+    let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));
+    ensure!(!reserved, "`{id}`: ids that begin with `wharf` are reserved for wharf itself; choose another");
+    Ok(())
+}

@@ -3,11 +3,17 @@
 use std::{
     io::{ErrorKind, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Result, bail, ensure};
 
-use super::{listen::ListenAddress, raw::Instances, reference::SourceReference};
+use super::{
+    existing::{ExistingServer, Language},
+    listen::ListenAddress,
+    raw::Instances,
+    reference::SourceReference,
+};
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
@@ -59,16 +65,23 @@ impl Typed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
     File(PathBuf),
-    /// The component that wharf makes from an existing MCP server.
-    Made(PathBuf),
+    Server(Arc<ExistingServer>),
     BuiltIn(String),
 }
 
 impl Named {
+    pub fn server(&self) -> Option<&Arc<ExistingServer>> {
+        match self {
+            Self::Server(server) => Some(server),
+            Self::File(_) | Self::BuiltIn(_) => None,
+        }
+    }
+
     /// Returns the id of the plugin, which may not be a valid one.
     pub fn id(&self) -> &str {
         match self {
-            Self::File(path) | Self::Made(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            Self::File(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            Self::Server(server) => &server.id,
             Self::BuiltIn(name) => name,
         }
     }
@@ -83,20 +96,6 @@ pub enum Positional {
     Server(PathBuf),
     /// An existing MCP server in a package: `npm:NAME` or `pypi:NAME`.
     Published(String),
-}
-
-/// The file name extensions of the sources from which wharf can make a plugin: Python, then TypeScript and JavaScript.
-pub const PYTHON: [&str; 1] = ["py"];
-pub const NODE: [&str; 6] = ["ts", "mts", "cts", "js", "mjs", "cjs"];
-
-/// Whether a path has the extension of an MCP server's source.
-pub fn is_server(path: &Path) -> bool {
-    [&PYTHON[..], &NODE].iter().any(|extensions| has_extension(path, extensions))
-}
-
-/// Whether a path has one of these extensions.
-pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension().is_some_and(|own| extensions.iter().any(|extension| own == *extension))
 }
 
 impl Positional {
@@ -114,7 +113,7 @@ impl Positional {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
-        if path.is_file() && is_server(path) {
+        if path.is_file() && Language::of(path).is_some() {
             return Ok(Self::Server(path.to_owned()));
         }
         let is_named_as_plugin = path.extension().is_some_and(|extension| extension == "wasm");

@@ -52,14 +52,14 @@ mod zone;
 
 pub use admin::Admin;
 pub use audit::Audit;
-pub use bounds::{parse_hex32, parse_key};
-pub use command_line::{CommandLine, NODE, Named, PYTHON, Positional, Typed, has_extension};
+pub use bounds::{check_id, parse_hex32, parse_key};
+pub use command_line::{CommandLine, Named, Positional, Typed};
 pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::{Ask, Plugin, id_of};
 pub use http::{AccessLog, Http, SESSION_LIFETIME, Token};
 pub use listen::{ListenAddress, parse_listen};
-pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
+pub use plugin::{Origin, PluginConfig, TaskLimits};
 pub use protocol::Protocol;
 pub use raw::Instances;
 pub use resolved::{Config, Roots, Startup};

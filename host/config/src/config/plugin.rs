@@ -8,11 +8,13 @@ use wharf_scope::{Limits, MAX_INSTRUCTIONS_BYTES, MemoryLimit, adapter::Adapter,
 use super::{
     adapter,
     approvals::{Approvals, Confirm},
-    bounds::{calls, is_name_character, parse_hex32},
+    bounds::{calls, check_id, is_name_character, parse_hex32},
     builtin,
-    command_line::{CommandLine, Named, Typed, is_server},
+    command_line::{CommandLine, Named, Typed},
     defaults::CoreScaled,
+    existing::{ExistingServer, Language, Package},
     raw::{self, Instances, Number},
+    reference::SourceReference,
     settings::Settings,
     source::PluginSource,
     sources::{PublishedPlugin, SourceRules},
@@ -197,10 +199,11 @@ pub fn on_command_line(
     let id = named.id().to_owned();
     let mut call = limits.call.clone();
     let source = match named {
-        Named::File(path) | Named::Made(path) => {
+        Named::File(path) => {
             check_id(&id).with_context(|| text::path(path))?;
             PluginSource::File(std::path::absolute(path)?)
         }
+        Named::Server(server) => PluginSource::Server(Arc::clone(server)),
         Named::BuiltIn(name) => {
             call.output_bytes = builtin::output_bytes(name, call.output_bytes);
             PluginSource::Bytes(builtin::find(name)?)
@@ -210,7 +213,7 @@ pub fn on_command_line(
         (Some(prefix), _) => prefix.clone(),
         // Clients know the tools of an existing server by its own names for them, and the rules and habits of people and models those of
         // the servers that a built-in plugin replaces.
-        (None, Named::Made(_)) => String::new(),
+        (None, Named::Server(_)) => String::new(),
         (None, Named::BuiltIn(_)) if is_only => String::new(),
         (None, _) => format!("{id}_"),
     };
@@ -288,25 +291,33 @@ pub fn resolve(
     })
 }
 
-/// Returns where the component of a plugin in the config is: in a file, built in, or in the store.
+/// Returns where the component of a plugin in the config is: in a file, built in, in the store, or made from an existing server.
 pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Absolute<'_>) -> Result<PluginSource> {
     ensure!(raw.signer.is_none() || raw.source.is_some(), "`signer` is for plugins with `source`");
     match (&raw.path, &raw.builtin, &raw.source) {
         (Some(path), None, None) => {
             let file = absolute(path)?;
-            ensure!(
-                !is_server(&file),
-                "`path` is the source of an MCP server, and a config names components: `wharf new --from {path}` and `wharf build` \
-                 make one; `wharf run {path}` serves the server without a config"
-            );
+            if Language::of(&file).is_some() {
+                return Ok(PluginSource::Server(Arc::new(ExistingServer::configured(file)?)));
+            }
             Ok(PluginSource::File(file))
         }
         (None, Some(name), None) => Ok(PluginSource::Bytes(builtin::find(name)?)),
+        (None, None, Some(source)) if SourceReference::is_server(source) => {
+            ensure!(
+                raw.signer.is_none(),
+                "`signer` is for components; packages of npm and PyPI are not signed for wharf"
+            );
+            let package = Package::parse(source).context("`source` names no package")??;
+            sources.check_package(&package, raw.sha256.is_some()).context("`source`")?;
+            Ok(PluginSource::Server(Arc::new(ExistingServer::published(package)?)))
+        }
         (None, None, Some(source)) => {
             Ok(PluginSource::Published(Arc::new(PublishedPlugin::resolve(id, raw, source, sources, absolute)?)))
         }
         (None, None, None) => bail!(
-            "`path` is missing: the .wasm file; or `builtin` with the name of a built-in plugin, or `source` with where it is published"
+            "`path` is missing: the .wasm file or the file of an existing MCP server; or `builtin` with the name of a built-in plugin, or \
+             `source` with where it is published"
         ),
         _ => bail!(
             "`path`, `builtin` and `source` exclude each other: a plugin is a file, a built-in one, or a published one"
@@ -316,17 +327,5 @@ pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Abso
 
 fn check_prefix(prefix: &str) -> Result<()> {
     ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
-    Ok(())
-}
-
-/// Checks the id of a plugin, which prefixes and `[plugins.<id>]` are made of.
-pub fn check_id(id: &str) -> Result<()> {
-    ensure!(
-        !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),
-        "`{}` is not a valid id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
-        id.escape_debug()
-    );
-    let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));
-    ensure!(!reserved, "`{id}`: ids that begin with `wharf` are reserved for wharf itself; choose another");
     Ok(())
 }

@@ -68,8 +68,7 @@ impl SourceReference {
         }
         ensure!(
             !Self::is_server(text),
-            "it is an MCP server, and `source` names components: `wharf run {text}` serves it without a config; for a config, `wharf new \
-             --from {text}` and `wharf build` make a component for `path`"
+            "it is an existing MCP server, and here stands where a component is published; `wharf add {text}` adds the server to the config"
         );
         ensure!(
             Self::is_meant(text),

@@ -384,8 +384,6 @@ mod tests {
         for (text, expected) in [
             ("[plugins.a]\nprefix=''", "`path` is missing"),
             ("[plugins.a]\npath='a'\nbuiltin='files'", "exclude each other"),
-            ("[plugins.a]\npath='notes/server.py'", "`wharf new --from notes/server.py` and `wharf build` make one"),
-            ("[plugins.a]\npath='server.mjs'", "is the source of an MCP server"),
             ("[plugins.a]\nbuiltin='fiels'", "built-in plugin"),
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
             ("[plugins.'a b']\npath='a'", "`a b` is not a valid id"),

@@ -1,4 +1,5 @@
-//! Where the component of a plugin is: in a file, in the store, or in the memory of an embedding program.
+//! Where the component of a plugin is: in a file, in the store, in the cache of those that wharf makes from existing servers, or in the memory of
+//! an embedding program.
 
 use std::{
     fmt,
@@ -13,7 +14,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use sha2::Sha256;
 
-use super::sources::PublishedPlugin;
+use super::{existing::ExistingServer, sources::PublishedPlugin};
 use wharf_base::{digest::Digest, paths::Stamp};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,6 +22,8 @@ pub enum PluginSource {
     File(PathBuf),
     /// In the store, by the digest in `wharf.lock`.
     Published(Arc<PublishedPlugin>),
+    /// Made from an existing MCP server, in the cache.
+    Server(Arc<ExistingServer>),
     Bytes(Component),
 }
 
@@ -104,14 +107,22 @@ impl PluginSource {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
-            Self::Published(_) | Self::Bytes(_) => None,
+            Self::Published(_) | Self::Server(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// The existing server that the plugin is made from.
+    pub fn server(&self) -> Option<&Arc<ExistingServer>> {
+        match self {
+            Self::Server(server) => Some(server),
+            Self::File(_) | Self::Published(_) | Self::Bytes(_) => None,
         }
     }
 
     pub fn published(&self) -> Option<&PublishedPlugin> {
         match self {
             Self::Published(published) => Some(published),
-            Self::File(_) | Self::Bytes(_) => None,
+            Self::File(_) | Self::Server(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -120,6 +131,7 @@ impl PluginSource {
         Ok(match self {
             Self::File(path) => Located::File { path: path.clone(), digest: None },
             Self::Bytes(component) => Located::Bytes(component),
+            Self::Server(server) => Located::File { path: server.component(), digest: None },
             Self::Published(published) => {
                 let (digest, path) = published.locked()?;
                 Located::File { path, digest: Some(digest) }
@@ -170,6 +182,7 @@ impl fmt::Display for PluginSource {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Published(published) => published.reference.fmt(f),
+            Self::Server(server) => f.write_str(&server.named()),
             Self::Bytes(component) => component.fmt(f),
         }
     }

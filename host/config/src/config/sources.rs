@@ -14,6 +14,7 @@ use sha2::Sha256;
 
 use super::{
     default_paths::{self, base_dirs},
+    existing::Package,
     raw,
     reference::SourceReference,
 };
@@ -139,13 +140,13 @@ struct Verdicts {
 impl SourceRules {
     pub fn resolve(raw: raw::Sources, secrets: &SecretSources, absolute: Absolute<'_>) -> Result<Self> {
         let raw::Sources { allow, signers, min_age, mirrors, logins, store } = raw;
-        for place in allow.iter().flatten() {
+        for place in allow.iter().flatten().filter(|place| !SourceReference::is_server(place)) {
             let (host, _) = place.split_once('/').with_context(|| {
                 format!("`allow`: `{}` has no `/`; write registry.example/ for all of a registry", place.escape_debug())
             })?;
             ensure!(
                 place.starts_with("file:/") || is_host(host),
-                "`allow`: `{}` begins with a host and a `/`, or with file:/",
+                "`allow`: `{}` begins with a host and a `/`, or with file:/, npm: or pypi:",
                 place.escape_debug()
             );
         }
@@ -184,13 +185,28 @@ impl SourceRules {
 
     /// Checks that plugins may come from a place.
     pub fn check_allowed(&self, reference: &SourceReference) -> Result<()> {
-        let Some(allow) = &self.allow else { return Ok(()) };
-        let place = reference.place();
-        let allowed = allow.iter().any(|one| if one.ends_with('/') { place.starts_with(one) } else { place == *one });
+        self.check_place(&reference.place())
+    }
+
+    /// Checks that a plugin may be made of a package. It is signed by nobody that wharf could ask about.
+    pub fn check_package(&self, package: &Package, is_pinned: bool) -> Result<()> {
+        let Package { language, name, .. } = package;
+        self.check_place(&Package::newest(*language, name).to_string())?;
         ensure!(
-            allowed,
+            is_pinned || self.signers.is_empty(),
+            "packages of npm and PyPI have no signature of those in `signers` of [sources]; `sha256` pins the component that is made of it, and \
+             `wharf inspect --build {package}` prints that"
+        );
+        Ok(())
+    }
+
+    fn check_place(&self, place: &str) -> Result<()> {
+        let Some(allow) = &self.allow else { return Ok(()) };
+        let begins = |one: &str| one.ends_with(['/', ':']) && place.starts_with(one);
+        ensure!(
+            allow.iter().any(|one| place == one || begins(one)),
             "{} is not in `allow` of [sources], which has: {}",
-            text::escaped(&place),
+            text::escaped(place),
             if allow.is_empty() { "nothing".into() } else { allow.join(", ") }
         );
         Ok(())

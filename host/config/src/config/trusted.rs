@@ -9,6 +9,7 @@ use super::{
     approvals::Approvals,
     audit,
     default_paths::{absolute, cache_dirs, default_paths, state_dirs},
+    existing::{ExistingServer, Language, server::is_shared},
     identity,
     listen::{ListenAddress, parse_listen},
     raw,
@@ -52,7 +53,10 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
     all.files(absolute(lock::FILE_NAME).ok().filter(|_| file.is_some()));
     all.files(named(plugin_dir).map(|folder| folder.join("*")));
     for (_, plugin) in &plugins.0 {
-        all.files(named(&plugin.path));
+        if let Some(file) = named(&plugin.path) {
+            source_of_server(&file, &mut all);
+            all.file(file);
+        }
         all.files(plugin.signer.iter().flat_map(|signer| signed_by(signer, &absolute)));
     }
     all.files(sources.signers.iter().flat_map(|signer| signed_by(signer, &absolute)));
@@ -81,6 +85,17 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
     let approvals = raw::Approvals { ask: approvals.ask.clone(), ..raw::Approvals::default() };
     all.files(Approvals::resolve(approvals, &absolute).iter().flat_map(Approvals::programs));
     all
+}
+
+/// Protects what the next build of an existing server would run, whether or not it was ever built.
+fn source_of_server(file: &Path, all: &mut Protected) {
+    if Language::of(file).is_none() {
+        return;
+    }
+    let Ok(server) = ExistingServer::configured(file.to_owned()) else { return };
+    all.file(&server.entry);
+    // The home directory holds more than this server.
+    if is_shared(&server.root) { all.file(server.root.join("*")) } else { all.tree(&server.root) }
 }
 
 fn signed_by(signer: &raw::Signer, absolute: &dyn Fn(&str) -> anyhow::Result<PathBuf>) -> Vec<PathBuf> {
@@ -134,6 +149,24 @@ pub fn registry() -> Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_source_of_a_server_that_a_config_names_is_protected() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = std::fs::canonicalize(place.path()).unwrap();
+        std::fs::create_dir_all(folder.join("notes/src")).unwrap();
+        for name in ["notes/package.json", "notes/src/index.ts"] {
+            std::fs::write(folder.join(name), "{}").unwrap();
+        }
+        let text = "[plugins.a]\npath = 'notes/src/index.ts'\n[plugins.b]\npath = 'later/server.py'";
+        let all = of(&raw::parse(text).unwrap(), Some(&folder.join("wharf.toml")));
+        for (name, is_tree) in
+            [("notes", true), ("later", true), ("notes/src/index.ts", false), ("later/server.py", false)]
+        {
+            let within = if is_tree { &all.trusted.trees } else { &all.trusted.files };
+            assert!(within.contains(&folder.join(name)), "{name}: {all:?}");
+        }
+    }
 
     /// One file of each kind, so that none is protected only while its config is in use.
     #[test]

@@ -46,9 +46,9 @@ impl Loader {
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem::new(stage, text);
         let located = config.source.locate().map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
+        let made = self.making.wait(&config.source, &slow).await;
+        made.map_err(|error| problem(Stage::Build, error.to_string()))?;
         if let Some(path) = located.path() {
-            let made = self.making.wait(path, &slow).await;
-            made.map_err(|error| problem(Stage::Build, error.to_string()))?;
             guard::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         }
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));

@@ -12,15 +12,14 @@ use anyhow::{Context, Result};
 use super::{
     entry,
     inputs::Inputs,
-    package::Package,
     project::{self, Recipe},
-    server::{Server, id_of_package},
 };
 use crate::authoring::{
     project::Project,
     template::{GITIGNORE, check_free, check_name, write},
 };
 use wharf_base::{below::Below, failed::OrFailed, text};
+use wharf_config::config::existing::{ExistingServer, Package, server::id_of_package};
 
 /// The folder of a project into which the server is copied.
 const COPY: &str = "server";
@@ -31,7 +30,7 @@ const MAX_FILE_BYTES: u64 = 32 << 20;
 #[derive(Debug)]
 pub enum Origin {
     /// A server in a file or a folder.
-    Files(Box<Server>),
+    Files(Box<ExistingServer>),
     Package(Package),
 }
 
@@ -46,9 +45,12 @@ impl Origin {
             let entry = entry::find(path).with_context(|| {
                 format!("{}: which file is the server? Name it in place of the folder", text::path(path))
             })?;
-            return Ok(Self::Files(Box::new(Server { root: fs::canonicalize(path)?, ..Server::at(&entry)? })));
+            return Ok(Self::Files(Box::new(ExistingServer {
+                root: fs::canonicalize(path)?,
+                ..ExistingServer::at(&entry)?
+            })));
         }
-        Ok(Self::Files(Box::new(Server::at(path)?)))
+        Ok(Self::Files(Box::new(ExistingServer::at(path)?)))
     }
 
     /// Returns the name of a plugin that is made from this.

@@ -10,16 +10,17 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::{inputs::Inputs, language::Language, server::Server};
-use crate::authoring::repository::{self, is_shared};
+use super::inputs::Inputs;
+use crate::authoring::repository;
 use wharf_base::text;
+use wharf_config::config::existing::{ExistingServer, Language, server::is_shared};
 use wharf_policy::access::protected::Protected;
 
 /// The most files and folders that are searched for links.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Returns what no plugin may change as long as the server exists.
-pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
+pub fn protected(server: &ExistingServer, inputs: &Inputs) -> Result<Protected> {
     let mut all = Protected::default();
     if server.package.is_some() {
         return Ok(all);
@@ -62,7 +63,7 @@ pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
 
 /// Returns what a build of the server reads: its source, and where links in it lead within its repository. The author of the server chose where
 /// its links lead, so one that leads elsewhere, such as to a key in the home directory, is not followed.
-pub fn readable(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
+pub fn readable(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<PathBuf>> {
     let repository = repository::of(&server.root);
     let packages: Vec<PathBuf> = repository::own(&server.root).map(|folder| folder.join("node_modules")).collect();
     let reached = protected(server, inputs)?.trusted;
@@ -141,7 +142,7 @@ mod tests {
         link("..", "own/up");
         link("lib", "own/inside");
         link("../not/there", "own/gone");
-        let server = Server {
+        let server = ExistingServer {
             language: Language::Python,
             package: None,
             with: Vec::new(),
@@ -171,7 +172,7 @@ mod tests {
         }
         fs::write(base.join("packages/server/index.ts"), "").unwrap();
         symlink("../../packages/shared", base.join("node_modules/@own/shared")).unwrap();
-        let server = Server {
+        let server = ExistingServer {
             language: Language::Node,
             package: None,
             with: Vec::new(),

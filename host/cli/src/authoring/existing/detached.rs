@@ -4,11 +4,14 @@
 use std::{
     collections::HashMap,
     io::{self, Read, Write},
+    path::PathBuf,
     process::{ExitCode, Stdio},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     process::Command,
@@ -19,50 +22,82 @@ use tokio::{
 use super::{
     locks,
     make::{admit, is_built, make},
-    server::Server,
 };
 use crate::authoring::build::{Until, next_line};
 use wharf_base::{
     failed::{OrFailed, failed},
     group::Group,
 };
-use wharf_plugins::plugins::making::{BuildOutcome, Making};
+use wharf_config::config::{PluginSource, existing::ExistingServer};
+use wharf_plugins::plugins::making::{BuildOutcome, Maker};
 
 /// The arguments with which wharf builds the server that it reads from stdin.
 const ARGUMENTS: [&str; 2] = ["inspect", "--server-from-stdin"];
 /// How the line begins with which wharf says why it has failed.
 const ERROR: &str = "error: ";
 
-/// Servers that are being built in the background, by processes that outlive this.
+/// The shortest time between two builds of a server, of which the first has failed. Each change of another plugin loads all plugins that do
+/// not load.
+const AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+/// Builds servers in the background, by processes that outlive this.
 pub struct Builds {
-    pub making: Making,
+    /// The options that say how to log.
+    log: &'static [&'static str],
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The builds by their components, each with its begin.
+    begun: HashMap<PathBuf, (Instant, watch::Receiver<BuildOutcome>)>,
     /// They wait for the builds, and repeat what these log. Aborted when this is dropped.
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Builds {
-    /// Begins to build those of the servers that are not built yet. `log`: the options that say how to log.
-    pub fn begin(servers: Vec<Server>, log: &'static [&'static str]) -> Result<Self> {
-        let (mut builds, mut tasks) = (HashMap::new(), JoinSet::new());
-        for server in servers {
-            // Comes before wharf starts, which then lets no plugin write into these folders.
-            let inputs = admit(&server)?;
-            if is_built(&server, &inputs) {
-                continue;
+    pub fn new(log: &'static [&'static str]) -> Self {
+        Self { log, state: Mutex::default() }
+    }
+
+    /// Begins to build a server that is not built yet. Fails if others could change what is built.
+    pub fn begin(&self, server: &Arc<ExistingServer>) -> Result<watch::Receiver<BuildOutcome>> {
+        let mut state = self.state.lock();
+        let component = server.component();
+        if let Some((begun, build)) = state.begun.get(&component) {
+            let is_current = match &*build.borrow() {
+                None => true,
+                Some(Err(_)) => begun.elapsed() < AGAIN_AFTER,
+                Some(Ok(())) => false,
+            };
+            if is_current {
+                return Ok(build.clone());
             }
-            let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
-            builds.insert(server.component(), build);
-            tasks.spawn(async move {
-                let made = begin(&server, log).await;
-                ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
-            });
         }
-        Ok(Self { making: Making::new(builds), _tasks: tasks })
+        let inputs = admit(server)?;
+        if is_built(server, &inputs) {
+            return Ok(watch::channel(Some(Ok(()))).1);
+        }
+        let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
+        state.begun.insert(component, (Instant::now(), build.clone()));
+        let (server, log) = (Arc::clone(server), self.log);
+        state.tasks.spawn(async move {
+            let made = begin(&server, log).await;
+            ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
+        });
+        Ok(build)
+    }
+}
+
+impl Maker for Builds {
+    fn begin(&self, source: &PluginSource) -> Option<watch::Receiver<BuildOutcome>> {
+        let begun = self.begin(source.server()?);
+        Some(begun.unwrap_or_else(|error| watch::channel(Some(Err(Arc::from(format!("{error:#}"))))).1))
     }
 }
 
 /// Builds the server, unless it is there and its source is unchanged. `log`: the options that say how to log.
-async fn begin(server: &Server, log: &[&str]) -> Result<()> {
+async fn begin(server: &ExistingServer, log: &[&str]) -> Result<()> {
     // One that runs already is waited for here, so that clients that come and go leave one process and not many.
     drop(locks::of_folder(&server.folder).await?);
     if is_built(server, &admit(server)?) {
@@ -105,7 +140,7 @@ fn repeat(line: &str) {
 pub async fn asked() -> Result<ExitCode> {
     let mut text = Vec::new();
     io::stdin().lock().read_to_end(&mut text).context("stdin cannot be read")?;
-    let server: Server = serde_json::from_slice(&text).context("stdin has no server")?;
+    let server: ExistingServer = serde_json::from_slice(&text).context("stdin has no server")?;
     make(&server, Until::Interrupted).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::language::Language;
 use wharf_base::{below::Below, text};
+use wharf_config::config::existing::Language;
 
 /// The largest manifest that is read.
 const MAX_FILE_BYTES: u64 = 32 << 20;

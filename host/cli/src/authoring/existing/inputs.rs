@@ -12,9 +12,9 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::{language::Language, server::Server};
 use crate::authoring::sources::GENERATED_FOLDERS;
 use wharf_base::text;
+use wharf_config::config::existing::{ExistingServer, Language, language::has_extension};
 
 /// The files that can go into a component, by their extensions.
 const OF_PYTHON: [&str; 7] = ["py", "json", "toml", "txt", "lock", "yaml", "md"];
@@ -37,7 +37,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Reads the inputs of a server.
-    pub fn of(server: &Server) -> Result<Self> {
+    pub fn of(server: &ExistingServer) -> Result<Self> {
         // What is installed of a package is what its folder is named after, until that is removed.
         let files = if server.package.is_some() { BTreeSet::new() } else { files(server) };
         let (mut packages, mut all) = (Sha256::new(), Sha256::new());
@@ -56,7 +56,7 @@ impl Inputs {
     }
 
     /// Returns the absolute paths of the folders that contain inputs.
-    pub fn folders(&self, server: &Server) -> BTreeSet<PathBuf> {
+    pub fn folders(&self, server: &ExistingServer) -> BTreeSet<PathBuf> {
         let folders = self.files.iter().filter_map(|file| Some(server.root.join(file.parent()?)));
         folders.chain(std::iter::once(server.root.clone())).collect()
     }
@@ -87,7 +87,7 @@ fn imports(source: &str) -> Vec<&str> {
     source.lines().filter(names).collect()
 }
 
-fn files(server: &Server) -> BTreeSet<PathBuf> {
+fn files(server: &ExistingServer) -> BTreeSet<PathBuf> {
     let home = std::env::home_dir();
     let is_shared = server.root.parent().is_none() || home.as_deref() == Some(&server.root);
     let whole = if is_shared { None } else { below(server, usize::MAX) };
@@ -99,7 +99,7 @@ fn files(server: &Server) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the source files in a server's root and in the folders below it, down to `depth`. None: there are too many.
-fn below(server: &Server, depth: usize) -> Option<BTreeSet<PathBuf>> {
+fn below(server: &ExistingServer, depth: usize) -> Option<BTreeSet<PathBuf>> {
     let (mut found, mut bytes) = (BTreeSet::new(), 0);
     let mut folders = vec![(server.root.clone(), 0)];
     while let Some((folder, at)) = folders.pop() {
@@ -131,7 +131,7 @@ fn below(server: &Server, depth: usize) -> Option<BTreeSet<PathBuf>> {
 }
 
 /// Whether a folder holds what tools put there: installed packages, or the output of a build unless the server itself is in it.
-fn is_foreign(folder: &Path, server: &Server) -> bool {
+fn is_foreign(folder: &Path, server: &ExistingServer) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let is_generated = GENERATED_FOLDERS.contains(&&*name) && !server.entry.starts_with(folder);
     is_generated || folder.join("pyvenv.cfg").is_file()
@@ -142,17 +142,17 @@ fn is_source(file: &Path, language: Language) -> bool {
         Language::Python => &OF_PYTHON,
         Language::Node => &OF_NODE,
     };
-    wharf_config::config::has_extension(file, extensions)
+    has_extension(file, extensions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn server(root: &Path, entry: &str) -> Server {
+    fn server(root: &Path, entry: &str) -> ExistingServer {
         let entry = root.join(entry);
         let language = Language::of(&entry).unwrap();
-        Server {
+        ExistingServer {
             language,
             package: None,
             entry,

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::package::Package;
 use wharf_base::text::escaped;
+use wharf_config::config::existing::{Language, Package};
 
 /// What a line runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,7 +319,7 @@ fn uv(words: &[String]) -> Result<Line> {
             match run_by_sdk(word, &args)? {
                 Some(run) => run,
                 None if begins(word) && program(word).starts_with("python") => python(word, &args)?,
-                None if is_file(word, &["py"]) => line(Runs::File(word.to_owned()), args),
+                None if is_file(word, Language::Python) => line(Runs::File(word.to_owned()), args),
                 None => line(Runs::Script(word.to_owned()), args),
             }
         }
@@ -344,7 +344,7 @@ fn run_by_sdk(word: &str, args: &[String]) -> Result<Option<Line>> {
     // The object in the file, which is found without its name.
     let name = file.split_once(".py:").map_or(file.clone(), |(file, _)| format!("{file}.py"));
     ensure!(
-        is_file(&name, &["py"]) && rest.is_empty(),
+        is_file(&name, Language::Python) && rest.is_empty(),
         "`{word} run`: name the server's file after it, and nothing else"
     );
     Ok(Some(line(Runs::File(name), Vec::new())))
@@ -356,7 +356,11 @@ fn python(program: &str, words: &[String]) -> Result<Line> {
         return Ok(line(Runs::Module(module.to_owned()), read.rest.to_vec()));
     }
     let (word, args) = read.next("the server's file")?;
-    ensure!(is_file(word, &["py"]), "{}: name the server's file after `{program}`, such as server.py", escaped(word));
+    ensure!(
+        is_file(word, Language::Python),
+        "{}: name the server's file after `{program}`, such as server.py",
+        escaped(word)
+    );
     Ok(line(Runs::File(word.to_owned()), args))
 }
 
@@ -367,15 +371,15 @@ fn file(program: &str, rules: &Rules, words: &[String]) -> Result<Line> {
         return Ok(line(Runs::Package(Package::npm(package)?), args));
     }
     ensure!(
-        is_file(word, &wharf_config::config::NODE),
+        is_file(word, Language::Node),
         "{}: name the server's file after `{program}`, such as dist/index.js",
         escaped(word)
     );
     Ok(line(Runs::File(word.to_owned()), args))
 }
 
-fn is_file(word: &str, extensions: &[&str]) -> bool {
-    wharf_config::config::has_extension(Path::new(word), extensions)
+fn is_file(word: &str, language: Language) -> bool {
+    Language::of(Path::new(word)) == Some(language)
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ use super::{
     inputs::Inputs,
     locks,
     project::{self, READY, Recipe},
-    server::{Server, VARIANT},
     tools::Tools,
 };
 use crate::authoring::{
@@ -32,7 +31,10 @@ use wharf_base::{
     failed::{OrFailed, failed},
     guard, text,
 };
-use wharf_config::config;
+use wharf_config::config::{
+    self,
+    existing::{ExistingServer, server::VARIANT},
+};
 
 /// The longest that a build takes, once it has begun: nobody may be there to end it.
 const MAX_TIME: Duration = Duration::from_mins(20);
@@ -43,7 +45,7 @@ const SDK: &str = "set-up-sdk";
 const PACKAGES: &str = "set-up-packages";
 
 /// Builds the server's component, unless it is there and its source is unchanged.
-pub async fn make(server: &Server, until: Until) -> Result<()> {
+pub async fn make(server: &ExistingServer, until: Until) -> Result<()> {
     if is_built(server, &admit(server)?) {
         return Ok(());
     }
@@ -74,7 +76,7 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
 }
 
 /// Builds the server for development: a component, and the folder of the code that it reads.
-pub async fn make_live(server: &Server, until: Until) -> Result<(Built, PathBuf)> {
+pub async fn make_live(server: &ExistingServer, until: Until) -> Result<(Built, PathBuf)> {
     let inputs = admit(server)?;
     let _lock = lock(server).await?;
     let project = set_up(server, &inputs, until).await?;
@@ -84,7 +86,7 @@ pub async fn make_live(server: &Server, until: Until) -> Result<(Built, PathBuf)
 }
 
 /// Opens the project of a server, and installs its packages if these are not there.
-async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Project> {
+async fn set_up(server: &ExistingServer, inputs: &Inputs, until: Until) -> Result<Project> {
     let tools = Tools::of(server.language)?;
     tools.install(until).await?;
     let project = open(server, inputs, &tools.folder)?;
@@ -103,7 +105,7 @@ async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Projec
 
 /// Opens the project of a server for its build. A project with another SDK, or whose set-up failed or was stopped, is made again: what a
 /// package manager leaves then may fail every time.
-fn open(server: &Server, inputs: &Inputs, tools: &Path) -> Result<Project> {
+fn open(server: &ExistingServer, inputs: &Inputs, tools: &Path) -> Result<Project> {
     let folder = &server.folder;
     let sdk = tools.to_str().with_context(|| format!("{}: the path is not UTF-8", text::path(tools)))?.to_owned();
     let is_set_up = reads(&folder.join(SDK)).as_ref() == Some(&sdk) && folder.join(READY).is_file();
@@ -147,7 +149,7 @@ fn open(server: &Server, inputs: &Inputs, tools: &Path) -> Result<Project> {
 
 /// Checks that nobody else can change what is built, and enters what a build may run, into which no plugin of any wharf may write from now
 /// on.
-pub fn admit(server: &Server) -> Result<Inputs> {
+pub fn admit(server: &ExistingServer) -> Result<Inputs> {
     let inputs = Inputs::of(server)?;
     // What is built of a package is all in the cache, into which no plugin may write.
     if server.package.is_none() {
@@ -167,13 +169,13 @@ pub fn admit(server: &Server) -> Result<Inputs> {
     Ok(inputs)
 }
 
-pub fn is_built(server: &Server, inputs: &Inputs) -> bool {
+pub fn is_built(server: &ExistingServer, inputs: &Inputs) -> bool {
     let component = server.component();
     component.is_file() && reads(&component.with_file_name(BUILT)).as_ref() == Some(&inputs.all)
 }
 
 /// Waits until the server can be built. What is returned keeps its folder and a place for a build.
-async fn lock(server: &Server) -> Result<(File, File)> {
+async fn lock(server: &ExistingServer) -> Result<(File, File)> {
     let own = locks::of_folder(&server.folder).await?;
     Ok((own, locks::of_place(server.folder.parent().unwrap_or(&server.folder)).await?))
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
 
-use super::language::Language;
 use crate::authoring::{
     project::{PLUGIN_TOML, Project},
     template::{below, replaced, write},
 };
 use wharf_base::text;
+use wharf_config::config::existing::Language;
 
 /// The file whose existence says that the packages are installed.
 pub const READY: &str = ".ready";

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use super::{
     cache::make_folder,
-    language::Language,
     locks,
     project::{self, READY},
 };
@@ -21,7 +20,7 @@ use crate::authoring::{
     template::write,
 };
 use wharf_base::{failed::OrFailed, program, text};
-use wharf_config::config::existing;
+use wharf_config::config::existing::{self, Language};
 
 /// What builds the servers of one language.
 pub struct Tools {

@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 
 use super::run::{Allowed, RunIn, of_line, parse_allow, parse_listen};
 use crate::authoring::{
-    existing::{line, server::Server},
+    existing::{line, started::meant},
     template::Language,
 };
 use wharf_base::text;
-use wharf_config::config::{self, Positional};
+use wharf_config::config::{self, Positional, existing::ExistingServer};
 
 #[derive(Debug, Args)]
 pub struct New {
@@ -148,7 +148,7 @@ pub struct Dev {
 
 impl Dev {
     /// Returns the existing server that is developed, if it is one.
-    pub fn server(&self) -> Result<Option<Server>> {
+    pub fn server(&self) -> Result<Option<ExistingServer>> {
         let server = match self.after.first() {
             Some(first) if line::begins(first) => {
                 ensure!(
@@ -159,12 +159,12 @@ impl Dev {
                 Some(of_line(&self.after)?)
             }
             _ => {
-                let server = Positional::tell(&self.project.folder).ok().map_or(Ok(None), Server::meant)?;
+                let server = Positional::tell(&self.project.folder).ok().map_or(Ok(None), meant)?;
                 ensure!(
                     server.is_some() || self.after.is_empty(),
                     "what stands after `--` are the arguments of an existing server: name its file before"
                 );
-                server.map(|server| Server { args: self.after.clone(), ..server })
+                server.map(|server| ExistingServer { args: self.after.clone(), ..server })
             }
         };
         ensure!(

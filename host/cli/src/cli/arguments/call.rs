@@ -2,7 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "tells folders from the names of tools")]
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -12,7 +15,7 @@ use super::{
     run::{ConfigFile, Granted, Plugins, of_line, tell},
     value_names::ValueNames,
 };
-use crate::authoring::existing::server::Server;
+use crate::authoring::existing::started::meant;
 use wharf_config::config::{Named, Positional};
 
 #[derive(Debug, Args)]
@@ -44,8 +47,6 @@ pub struct Call {
 #[derive(Debug)]
 pub struct Parts<'a> {
     pub plugin: Named,
-    /// The existing server that is called, if it is one.
-    pub server: Option<Server>,
     pub folders: Vec<PathBuf>,
     pub tool: &'a str,
     pub arguments: &'a [String],
@@ -57,11 +58,11 @@ impl Call {
         if let Some(parts) = self.parts_of_line()? {
             return Ok(parts);
         }
-        let (plugin, server, mut words) = match (&self.builtin, self.words.split_first()) {
-            (Some(name), _) => (Named::BuiltIn(name.clone()), None, self.words.as_slice()),
-            (None, Some((path, words))) => match Server::meant(tell(Path::new(path))?)? {
-                Some(server) => (Named::Made(server.component()), Some(server), words),
-                None => (Named::File(path.into()), None, words),
+        let (plugin, mut words) = match (&self.builtin, self.words.split_first()) {
+            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
+            (None, Some((path, words))) => match meant(tell(Path::new(path))?)? {
+                Some(server) => (Named::Server(Arc::new(server)), words),
+                None => (Named::File(path.into()), words),
             },
             (None, None) => bail!("name a plugin"),
         };
@@ -83,7 +84,7 @@ impl Call {
             words = words.get(1..).unwrap_or_default();
         }
         let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
-        Ok(Parts { plugin, server, folders, tool, arguments })
+        Ok(Parts { plugin, folders, tool, arguments })
     }
 
     /// Splits the words if they contain the line that starts a server. What is open to it stands before the line, and the tool is the last
@@ -103,8 +104,8 @@ impl Call {
                 line.join(" ")
             )
         })?;
-        let (plugin, folders) = (Named::Made(server.component()), folders.iter().map(PathBuf::from).collect());
-        Ok(Some(Parts { plugin, server: Some(server), folders, tool, arguments }))
+        let (plugin, folders) = (Named::Server(Arc::new(server)), folders.iter().map(PathBuf::from).collect());
+        Ok(Some(Parts { plugin, folders, tool, arguments }))
     }
 
     /// Returns the plugin and its folders, as `wharf run` has them on its command line.
@@ -112,7 +113,8 @@ impl Call {
         let mut plugins = Plugins { paths: folders, read_only: self.read_only, ..Plugins::default() };
         match plugin {
             Named::BuiltIn(name) => plugins.builtins.push(name.clone()),
-            Named::File(path) | Named::Made(path) => plugins.paths.push(path.clone()),
+            Named::File(path) => plugins.paths.push(path.clone()),
+            Named::Server(server) => plugins.paths.push(server.component()),
         }
         plugins
     }

@@ -14,9 +14,9 @@ use std::{
 
 use clap::Command;
 
-use crate::authoring::existing::{line, server::Server};
+use crate::authoring::existing::line;
 use wharf_base::text;
-use wharf_config::config::{CommandLine, Typed};
+use wharf_config::config::{CommandLine, Typed, existing::ExistingServer};
 
 /// The commands that take such a line.
 const TAKE_LINES: [&str; 6] = ["run", "serve", "install", "call", "inspect", "dev"];
@@ -117,7 +117,7 @@ fn hide(words: &mut Vec<String>, last: usize) {
 }
 
 /// Says which folders among the arguments of servers are not open to them, and what opens each. `hidden`: as for [`typed`].
-pub fn tell_of_folders(servers: &[Server], command_line: &CommandLine, hidden: usize) {
+pub fn tell_of_folders(servers: &[ExistingServer], command_line: &CommandLine, hidden: usize) {
     let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
     let open: Vec<PathBuf> = command_line.folders.iter().chain(&command_line.roots).filter_map(real).collect();
     for word in servers.iter().flat_map(|server| &server.args) {

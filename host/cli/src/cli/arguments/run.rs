@@ -3,15 +3,19 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 
 use super::{line_place::typed, value_names::ValueNames};
-use crate::authoring::existing::{line, server::Server};
+use crate::authoring::existing::{
+    line,
+    started::{meant, started},
+};
 use wharf_base::text;
-use wharf_config::config::{self, CommandLine, Instances, ListenAddress, Named, Positional};
+use wharf_config::config::{self, CommandLine, Instances, ListenAddress, Named, Positional, existing::ExistingServer};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 
@@ -203,11 +207,11 @@ pub fn grants(allowed: &[Allowed]) -> toml::Table {
 
 impl Plugins {
     /// Returns the existing servers that are named.
-    pub fn servers(&self) -> Result<Vec<Server>> {
+    pub fn servers(&self) -> Result<Vec<ExistingServer>> {
         let mut servers = Vec::new();
         for path in &self.paths {
             if let Ok(positional) = Positional::tell(path) {
-                servers.extend(Server::meant(positional)?);
+                servers.extend(meant(positional)?);
             }
         }
         match (self.after.first(), servers.as_mut_slice()) {
@@ -239,8 +243,8 @@ pub fn tell(path: &Path) -> Result<Positional> {
 }
 
 /// Returns the server that a line starts.
-pub fn of_line(words: &[String]) -> Result<Server> {
-    let server = Server::of(line::parse(words)?)?;
+pub fn of_line(words: &[String]) -> Result<ExistingServer> {
+    let server = started(line::parse(words)?)?;
     let values = server.args.iter().zip(server.args.iter().skip(1)).filter(|(flag, _)| *flag == "--allow");
     let values = values.map(|(_, value)| value.as_str());
     let mut ours = values.chain(server.args.iter().filter_map(|word| word.strip_prefix("--allow=")));
@@ -267,7 +271,7 @@ impl Granted {
             }
         }
         let servers = named.servers()?;
-        plugins.extend(servers.iter().map(|server| Named::Made(server.component())));
+        plugins.extend(servers.into_iter().map(|server| Named::Server(Arc::new(server))));
         ensure!(
             !plugins.is_empty() || folders.is_empty(),
             "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \

@@ -8,8 +8,9 @@ use super::run::ConfigFile;
 
 #[derive(Debug, Args)]
 pub struct Add {
-    /// The component: a file, or where it is published: oci://REGISTRY/REPOSITORY:VERSION, https://… or file:PATH
-    #[arg(value_name = "PLUGIN.wasm | SOURCE")]
+    /// The component: a file, or where it is published: oci://REGISTRY/REPOSITORY:VERSION, https://… or file:PATH. Or an existing MCP server,
+    /// which is built: its file, npm:NAME or pypi:NAME
+    #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER.py | SERVER.ts | npm:NAME | pypi:NAME")]
     pub plugin: String,
     /// The plugin's id (default: the file name without .wasm, or the last part of the repository's name)
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! `wharf adopt`: shows the MCP servers that the clients of this machine start without wharf, and which of them run in wharf, and puts wharf
 //! before the lines of those that a person chooses.
 
-use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -128,10 +128,10 @@ async fn adoption(server: &Server, variables: &[String], elsewhere: bool) -> Res
         is_package || !elsewhere,
         "its entry starts it in a folder of its own (`cwd`); name its file by its whole path, and remove that"
     );
-    let made = of_line(&line)?;
+    let made = Arc::new(of_line(&line)?);
     make(&made, Until::Interrupted).await?;
     let path = made.component();
-    let command_line = CommandLine { plugins: vec![Named::Made(path.clone())], ..CommandLine::default() };
+    let command_line = CommandLine { plugins: vec![Named::Server(Arc::clone(&made))], ..CommandLine::default() };
     let wharf = load_to_look(config::load(None, &command_line)?).await?.wharf;
     let mut says = Vec::new();
     for PluginStatus { status, serving, .. } in wharf.plugins() {

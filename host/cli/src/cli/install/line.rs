@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    authoring::existing::line,
+    authoring::existing::{line, started},
     cli::{
         arguments::{Allowed, Arguments, AsGiven, Command, Given, Run, of_line},
         missing_grants::is_variable,
@@ -40,7 +40,7 @@ pub fn arguments(given: &AsGiven, client: &Client) -> Result<Vec<String>> {
     }
     match named.after.first() {
         None => {}
-        Some(first) if line::begins(first) => args.extend(of_line(&named.after)?.line(&named.after)?),
+        Some(first) if line::begins(first) => args.extend(started::line(&of_line(&named.after)?, &named.after)?),
         Some(_) => args.extend(std::iter::once("--".to_owned()).chain(named.after.iter().cloned())),
     }
     Ok(args)

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use wharf_base::{digest::Digest, failed::OrFailed, text::escaped};
 use wharf_config::{
     config::{
@@ -45,6 +45,13 @@ pub fn published<'a>(config: &'a Config, ids: &[String]) -> Result<Vec<(&'a Arc<
     let all = config.plugins.iter().filter_map(|plugin| Some((plugin, plugin.source.published()?)));
     let all: Vec<_> = all.collect();
     for id in ids {
+        if let Some(server) = config.plugins.iter().find(|plugin| plugin.id == *id).and_then(|one| one.source.server())
+        {
+            bail!(
+                "`{id}` is made of {}; its version is in the config, where you can write another one",
+                server.named()
+            );
+        }
         let named: Vec<&str> = all.iter().map(|(plugin, _)| plugin.id.as_str()).collect();
         ensure!(
             named.contains(&id.as_str()),

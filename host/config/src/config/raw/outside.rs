@@ -53,7 +53,7 @@ pub enum Proxy {
 #[serde(deny_unknown_fields, default)]
 pub struct Sources {
     /// The places that plugins may come from: a host and the beginning of a path, which ends with `/`, or a whole name, such as
-    /// `registry.example/tools/`. An empty list allows none.
+    /// `registry.example/tools/`, `npm:@scope/` or `pypi:NAME`. An empty list allows none.
     ///
     /// Default: any
     pub allow: Option<Vec<String>>,

@@ -49,12 +49,13 @@ pub enum Confirm {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plugin {
-    /// The component's file.
+    /// The component's file, or the file of an existing MCP server in Python, TypeScript or JavaScript, of which wharf makes one.
     pub path: Option<String>,
     /// The name of a plugin in the binary, instead of `path`: `fetch`, `files`, `git`, `memory`, `sequentialthinking` or `time`.
     pub builtin: Option<String>,
     /// Where the component is published, instead of `path`: `oci://REGISTRY/REPOSITORY:VERSION`, `https://…` or `file:PATH`. The version that
-    /// is loaded is in `wharf.lock`; `wharf update` and `wharf lock fetch` fetch it: docs/sources.md.
+    /// is loaded is in `wharf.lock`; `wharf update` and `wharf lock fetch` fetch it: docs/sources.md. Or an existing MCP server in a package:
+    /// `npm:NAME[@VERSION]` or `pypi:NAME[==VERSION]`: docs/existing.md.
     pub source: Option<String>,
     /// Who has to have signed the component from `source`, instead of `signers` in `[sources]`.
     pub signer: Option<Signer>,

@@ -9,7 +9,7 @@ use super::language::Language;
 use wharf_base::text::escaped;
 
 /// A published package.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Package {
     pub language: Language,
     /// With the extras of a package in Python.
@@ -20,6 +20,11 @@ pub struct Package {
 }
 
 impl Package {
+    /// Returns the newest version of a package.
+    pub fn newest(language: Language, name: &str) -> Self {
+        Self { language, name: name.to_owned(), version: None, program: None }
+    }
+
     /// Reads `npm:NAME[@VERSION]` or `pypi:NAME[==VERSION]`. None: the text is something else.
     pub fn parse(text: &str) -> Option<Result<Self>> {
         let (spec, program) = text.split_once('#').map_or((text, None), |(spec, program)| (spec, Some(program)));
@@ -35,7 +40,7 @@ impl Package {
     }
 
     /// Reads the name of a package as npm takes it.
-    pub(super) fn npm(spec: &str) -> Result<Self> {
+    pub fn npm(spec: &str) -> Result<Self> {
         let at = spec.get(1..).and_then(|rest| rest.find('@')).map_or(spec.len(), |at| at + 1);
         let (name, version) = spec.split_at_checked(at).unwrap_or((spec, ""));
         let version = version.strip_prefix('@');
@@ -60,7 +65,7 @@ impl Package {
     }
 
     /// Reads the name of a package as pip and uv take it.
-    pub(super) fn pypi(spec: &str) -> Result<Self> {
+    pub fn pypi(spec: &str) -> Result<Self> {
         ensure!(
             !spec.starts_with(['.', '~']) && !spec.contains('/'),
             "{}: wharf takes packages of PyPI only; of a repository or a folder, name the server's file: wharf run FOLDER/server.py",
@@ -86,7 +91,7 @@ impl Package {
         Ok(Self { language: Language::Python, name: name.to_owned(), version, program: None })
     }
 
-    pub(super) fn with_program(self, program: &str) -> Result<Self> {
+    pub fn with_program(self, program: &str) -> Result<Self> {
         let fits = !program.is_empty() && program.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         ensure!(fits && !program.starts_with('-'), "{}: not the name of a program in {}", escaped(program), self.name);
         Ok(Self { program: Some(program.to_owned()), ..self })

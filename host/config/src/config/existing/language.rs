@@ -4,9 +4,11 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use wharf_config::config::{self, has_extension};
+/// The file name extensions of sources.
+const PYTHON: [&str; 1] = ["py"];
+const NODE: [&str; 6] = ["ts", "mts", "cts", "js", "mjs", "cjs"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Language {
     Python,
     /// TypeScript and JavaScript.
@@ -17,8 +19,8 @@ impl Language {
     /// Returns the language of a file, by its extension.
     pub fn of(file: &Path) -> Option<Self> {
         match () {
-            () if has_extension(file, &config::PYTHON) => Some(Self::Python),
-            () if has_extension(file, &config::NODE) => Some(Self::Node),
+            () if has_extension(file, &PYTHON) => Some(Self::Python),
+            () if has_extension(file, &NODE) => Some(Self::Node),
             () => None,
         }
     }
@@ -58,4 +60,9 @@ impl Language {
             Self::Node => &["package.json", "package-lock.json"],
         }
     }
+}
+
+/// Whether a path has one of these extensions.
+pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|own| extensions.iter().any(|extension| own == *extension))
 }

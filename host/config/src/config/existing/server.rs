@@ -1,24 +1,17 @@
 //! An existing MCP server: its file, its language, and the plugin that is made from it.
 
-#![expect(clippy::disallowed_methods, reason = "looks for the server that the person names")]
-
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    entry,
-    language::Language,
-    line::{Line, Runs},
-    package::Package,
-};
+use super::{folders, language::Language, package::Package};
+use crate::config::bounds::check_id;
 use wharf_base::text;
-use wharf_config::config::{self, Positional, existing};
 
-/// A server that a command line names.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Server {
+/// A server that a command line or a config names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ExistingServer {
     pub language: Language,
     /// The package that it is published in. Then it has no source of its own here, and the next two are the plugin's folder.
     pub package: Option<Package>,
@@ -39,14 +32,23 @@ pub struct Server {
 /// How many folders above that of the server are searched for the list of its packages.
 const MAX_FOLDERS_UP: usize = 4;
 
-impl Server {
+impl ExistingServer {
     /// Returns the server in a file.
     pub fn at(file: &Path) -> Result<Self> {
         let unread = || format!("{}: cannot be read", text::path(file));
         let entry = std::fs::canonicalize(file).with_context(unread)?;
         ensure!(entry.is_file(), "{}: not a file", text::path(file));
-        let language = Language::of(file).with_context(|| {
-            format!("{}: an existing server is a file in Python, TypeScript or JavaScript", text::path(file))
+        Self::in_file(entry)
+    }
+
+    /// Returns the server in a file that need not exist. Until it does, its build fails.
+    pub fn configured(file: PathBuf) -> Result<Self> {
+        Self::in_file(std::fs::canonicalize(&file).unwrap_or(file))
+    }
+
+    fn in_file(entry: PathBuf) -> Result<Self> {
+        let language = Language::of(&entry).with_context(|| {
+            format!("{}: an existing server is a file in Python, TypeScript or JavaScript", text::path(&entry))
         })?;
         let id = id_of(&entry);
         let folder = folder(&id, entry.as_os_str().as_encoded_bytes())?;
@@ -57,59 +59,11 @@ impl Server {
     /// Returns the server in a published package. Each version that is asked for has a folder of its own; without one, the folder keeps the
     /// version that its lock has.
     pub fn published(package: Package) -> Result<Self> {
-        let id = Some(id_of_package(&package.name)).filter(|id| config::check_id(id).is_ok());
+        let id = Some(id_of_package(&package.name)).filter(|id| check_id(id).is_ok());
         let id = id.unwrap_or_else(|| NAMELESS.to_owned());
         let folder = folder(&id, package.to_string().as_bytes())?;
         let (language, entry, root) = (package.language, folder.clone(), folder.clone());
         Ok(Self { language, package: Some(package), entry, root, id, folder, with: Vec::new(), args: Vec::new() })
-    }
-
-    /// Returns the server that an argument names, if it names one.
-    pub fn meant(positional: Positional) -> Result<Option<Self>> {
-        Ok(match positional {
-            Positional::Server(path) => Some(Self::at(&path)?),
-            Positional::Published(name) => {
-                Some(Self::published(Package::parse(&name).with_context(|| text::escaped(&name))??)?)
-            }
-            Positional::Plugin(_) | Positional::Folder(_) => None,
-        })
-    }
-
-    /// Returns the server that a line starts.
-    pub fn of(line: Line) -> Result<Self> {
-        let Line { runs, with, folder: place, args } = line;
-        let within = |path: &str| place.as_deref().map_or(PathBuf::from(path), |place| Path::new(place).join(path));
-        let server = match runs {
-            Runs::Package(package) => Self::published(package)?,
-            Runs::File(file) => Self::at(&within(&file))?,
-            Runs::Module(module) => Self::at(&module_file(&within(""), &module)?)?,
-            Runs::Script(script) => Self::at(&entry::script(&within(""), &script)?)?,
-        };
-        if with.is_empty() {
-            return Ok(Self { args, ..server });
-        }
-        let key = [server.named().as_bytes(), with.join("\n").as_bytes()].join(&0);
-        Ok(Self { folder: folder(&server.id, &key)?, with, args, ..server })
-    }
-
-    /// Returns the line that starts it from every folder. `words`: the line as it was typed.
-    pub fn line(&self, words: &[String]) -> Result<Vec<String>> {
-        if self.package.is_some() {
-            return Ok(words.to_vec());
-        }
-        let entry = self.entry.to_str();
-        let entry = entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&self.entry)))?.to_owned();
-        if self.with.is_empty() && self.args.is_empty() {
-            return Ok(vec![entry]);
-        }
-        // A whole line: behind `--`, arguments could be taken for another one.
-        let start: &[&str] = match self.language {
-            Language::Python => &["uv", "run"],
-            Language::Node => &["node"],
-        };
-        let with = self.with.iter().map(|one| format!("--with={one}"));
-        let start = start.iter().map(|word| (*word).to_owned()).chain(with);
-        Ok(start.chain([entry]).chain(self.args.iter().cloned()).collect())
     }
 
     /// Returns the server as the commands of its build name it.
@@ -136,34 +90,21 @@ impl Server {
 pub const VARIANT: &str = "args-";
 
 /// Returns the folder of a server in the cache.
-fn folder(id: &str, key: &[u8]) -> Result<PathBuf> {
-    let all = existing::folder().with_context(|| {
+pub fn folder(id: &str, key: &[u8]) -> Result<PathBuf> {
+    let all = folders::folder().with_context(|| {
         format!("{id}: there is no home directory in which its plugin could be built; set XDG_CACHE_HOME")
     })?;
     Ok(all.join(format!("{id}-{}", text::short_digest(key))))
 }
 
-/// Returns the file of a module of Python. Which package a module belongs to is not guessed: anybody may publish one of that name.
-fn module_file(folder: &Path, module: &str) -> Result<PathBuf> {
-    let is_name = module.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
-    let path = module.replace('.', "/");
-    let files = ["", "src/"].map(|place| [".py", "/__main__.py"].map(|end| format!("{place}{path}{end}")));
-    let mut files = files.into_iter().flatten().map(|file| folder.join(file));
-    match files.find(|file| is_name && file.is_file()) {
-        Some(file) => Ok(file),
-        None => bail!(
-            "{} has no module {}; wharf installs packages itself, so name the package: wharf run uvx NAME",
-            text::path(&std::path::absolute(folder.join("."))?),
-            text::escaped(module)
-        ),
-    }
+/// Whether a folder holds more than one project: the home directory, and those above it.
+pub fn is_shared(folder: &Path) -> bool {
+    folder.parent().is_none() || std::env::home_dir().is_some_and(|home| home.starts_with(folder))
 }
 
 /// Returns the folder that a server belongs to. The home directory and the root of the file system hold more than one project.
 fn root_of(entry: &Path, language: Language) -> PathBuf {
     let own = entry.parent().unwrap_or(Path::new("/"));
-    let home = std::env::home_dir();
-    let is_shared = |folder: &Path| folder.parent().is_none() || home.as_deref() == Some(folder);
     let above = own.ancestors().take(MAX_FOLDERS_UP).take_while(|folder| !is_shared(folder));
     let mut with_manifest = above.filter(|folder| language.manifests().iter().any(|name| folder.join(name).is_file()));
     with_manifest.next().unwrap_or(own).to_owned()
@@ -184,7 +125,7 @@ fn id_of(entry: &Path) -> String {
     let folders = entry.ancestors().skip(1).filter_map(|folder| folder.file_name()).map(|name| name.to_string_lossy());
     let mut named = folders.filter(|name| !GENERAL_FOLDERS.contains(&&**name)).map(|name| id_from(&name));
     let own = if GENERAL_NAMES.contains(&stem.as_str()) { None } else { Some(id_from(&stem)) };
-    own.into_iter().chain(named.next()).find(|id| config::check_id(id).is_ok()).unwrap_or_else(|| NAMELESS.to_owned())
+    own.into_iter().chain(named.next()).find(|id| check_id(id).is_ok()).unwrap_or_else(|| NAMELESS.to_owned())
 }
 
 /// Returns the id of the plugin for a package: its name without the scope, since clients put the id before the names of tools, of which they take

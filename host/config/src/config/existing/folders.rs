@@ -1,8 +1,8 @@
-//! The plugins that wharf makes from existing MCP servers: each has a folder in the cache, and what builds them has another one.
+//! The folders of the cache for servers and for what builds them.
 
 use std::path::PathBuf;
 
-use super::default_paths::cache_dir;
+use crate::config::default_paths::cache_dir;
 
 const FOLDER: &str = "servers";
 
