@@ -2,7 +2,7 @@
 
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Instant,
 };
 
@@ -39,6 +39,12 @@ async fn serves(folder: &Folder) -> String {
     ended.log
 }
 
+/// Writes an artifact in place of the one that is there, which cannot be written.
+fn write(file: &Path, bytes: impl AsRef<[u8]>) {
+    std::fs::remove_file(file).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
 fn artifacts(folder: &Folder) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(base(folder).join("wharf")) else { return Vec::new() };
     entries.map(|entry| entry.unwrap().path()).collect()
@@ -66,7 +72,7 @@ async fn a_kill_in_the_middle_leaves_nothing_that_hurts() {
     let log = serves(&folder).await;
     assert!(!log.contains("WARN"), "{log}");
     for path in artifacts(&folder) {
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400, "{}", path.display());
     }
     assert_eq!(std::fs::metadata(base(&folder).join("wharf")).unwrap().permissions().mode() & 0o777, 0o700);
 }
@@ -85,12 +91,12 @@ async fn damaged_artifacts_are_noticed_and_made_anew() {
                 let mut bytes = bytes;
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 1;
-                std::fs::write(&files[0], bytes).unwrap();
+                write(&files[0], bytes);
             }
-            "cut" => std::fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap(),
-            "emptied" => std::fs::write(&files[0], "").unwrap(),
+            "cut" => write(&files[0], &bytes[..bytes.len() / 2]),
+            "emptied" => write(&files[0], ""),
             // A complete artifact, but of another component.
-            "swapped" => std::fs::write(&files[0], std::fs::read(&files[1]).unwrap()).unwrap(),
+            "swapped" => write(&files[0], std::fs::read(&files[1]).unwrap()),
             "link" => {
                 let elsewhere = folder.write("elsewhere", bytes);
                 std::fs::remove_file(&files[0]).unwrap();

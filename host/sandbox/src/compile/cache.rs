@@ -1,13 +1,19 @@
 //! Caches compiled code on disk, and verifies every file before using it.
 //!
 //! An artifact is native code, so write access to the directory means that any code can be run. Therefore the directory has to belong to
-//! wharf's user, be closed to others and not be a symbolic link itself. The header of each file holds a SHA-256 of the rest, which is
-//! checked in memory before a byte of it is used, so that no check is separated from its use (TOCTOU). A file that does not match is
-//! deleted, and its component is compiled again. A failure here costs only a warning and a compilation.
+//! wharf's user, be closed to others and not be a symbolic link itself. Each file ends with a SHA-256 of the rest, which is checked before
+//! the file is used. A file that does not match is deleted, and its component is compiled again. A failure here costs only a warning and a
+//! compilation.
+//!
+//! The code is at the beginning of its file, which is then mapped, so that all processes of the user share the memory of the same code. A
+//! file is never changed: another one takes its name. No plugin can write here, and a program of the user that would change a file in place
+//! could as well change wharf itself.
 
 use std::{
+    fs::File,
     hash::{Hash, Hasher},
-    io::{Read, Write},
+    io::Write,
+    os::unix::fs::FileExt,
     path::Path,
 };
 
@@ -19,15 +25,18 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use crate::compile::child::Artifact;
+use crate::compile::child::{Artifact, NativeCode};
 use wharf_base::hex::hex;
 
 const MAGIC: &[u8; 16] = b"wharf's artifact";
-const HEADER_BYTES: usize = MAGIC.len() + 32;
+/// What a file ends with: the length of the header, the digest of all before it, and the magic number.
+const END_BYTES: usize = 8 + 32 + MAGIC.len();
+/// The size of the pieces in which a file is read.
+const PIECE_BYTES: usize = 256 << 10;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
 /// damaged. The number must also be raised when components are wrapped or prepared in another way, because the cache key does not
 /// cover that.
-const SUFFIX: &str = ".9.artifact";
+const SUFFIX: &str = ".10.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -85,27 +94,27 @@ impl Cache {
     ) -> Result<Option<(Artifact, C)>, E> {
         let name = format!("{key}{SUFFIX}");
         // The file is opened relative to the directory, so no symbolic link leads out of it (path traversal).
-        let Ok(mut file) = self.directory.open(&name) else { return Ok(None) };
+        let Ok(file) = self.directory.open(&name) else { return Ok(None) };
+        let file = file.into_std();
         let Some(length) = file.metadata().ok().and_then(|metadata| usize::try_from(metadata.len()).ok()) else {
             return Ok(None);
         };
         let charge = room(length)?;
-        let mut bytes = vec![0; length];
-        let intact = file.read_exact(&mut bytes).is_ok() && checked(key, &bytes).is_some();
-        if !intact {
+        let artifact = checked(key, file, length);
+        if artifact.is_none() {
             tracing::warn!("a cached artifact is damaged; its component is compiled again");
             // If it cannot be removed, it will be refused again the next time.
             self.directory.remove_file(&name).ok();
-            return Ok(None);
         }
-        Ok(Artifact::read(bytes, HEADER_BYTES).map(|artifact| (artifact, charge)))
+        Ok(artifact.map(|artifact| (artifact, charge)))
     }
 
     /// Stores an artifact. The file gets its final name only when it is complete.
     pub(crate) fn put(&self, key: &str, artifact: &Artifact) {
+        let Some(code) = artifact.code.bytes() else { return };
         let temporary = format!("{key}.{}.partial", std::process::id());
         let written = self
-            .write(&temporary, key, artifact)
+            .write(&temporary, key, (code, &artifact.head()))
             .and_then(|()| self.directory.rename(&temporary, &self.directory, format!("{key}{SUFFIX}")));
         if let Err(error) = written {
             tracing::warn!("the compiled code is not cached, so the next start compiles again: {error}");
@@ -113,15 +122,15 @@ impl Cache {
         }
     }
 
-    fn write(&self, name: &str, key: &str, artifact: &Artifact) -> std::io::Result<()> {
+    fn write(&self, name: &str, key: &str, (code, head): (&[u8], &[u8])) -> std::io::Result<()> {
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
+        options.write(true).create_new(true).mode(0o400);
         let mut file = self.directory.open_with(name, &options)?;
-        file.write_all(MAGIC)?;
-        let head = artifact.head();
-        file.write_all(&digest(key, &[&head, artifact.code()]))?;
-        file.write_all(&head)?;
-        file.write_all(artifact.code())
+        let length = (head.len() as u64).to_le_bytes();
+        for part in [code, head, &length, &keyed(key).chain_update(code).chain_update(head).finalize(), MAGIC] {
+            file.write_all(part)?;
+        }
+        Ok(())
     }
 
     /// Removes incomplete files of killed processes, and the oldest artifacts if all of them together are too large.
@@ -150,17 +159,33 @@ impl Cache {
     }
 }
 
-/// Returns the digest of an artifact and of its file's name, so that one artifact cannot be substituted for another.
-fn digest(key: &str, parts: &[&[u8]]) -> [u8; 32] {
-    let keyed = Sha256::new().chain_update(key).chain_update(SUFFIX);
-    parts.iter().fold(keyed, |sha, part| sha.chain_update(part)).finalize().into()
+/// Begins the digest of an artifact with its file's name, so that one artifact cannot be substituted for another.
+fn keyed(key: &str) -> Sha256 {
+    Sha256::new().chain_update(key).chain_update(SUFFIX)
 }
 
-/// Returns what follows the header, if the header matches it.
-fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
-    let (magic, expected) = header.split_at_checked(MAGIC.len())?;
-    (magic == MAGIC && digest(key, &[body]).as_slice() == expected).then_some(body)
+/// Returns the artifact in a file of `length` bytes, if the end of the file matches the rest.
+fn checked(key: &str, file: File, length: usize) -> Option<Artifact> {
+    let before_end = length.checked_sub(END_BYTES)?;
+    let mut end = [0; END_BYTES];
+    file.read_exact_at(&mut end, before_end as u64).ok()?;
+    let (head, end) = end.split_first_chunk()?;
+    let (expected, magic) = end.split_first_chunk::<32>()?;
+    let code = before_end.checked_sub(usize::try_from(u64::from_le_bytes(*head)).ok()?)?;
+    let (mut sha, mut head, mut at) = (keyed(key), Vec::new(), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    while at < before_end {
+        let wanted = (if at < code { code } else { before_end } - at).min(PIECE_BYTES);
+        let piece = piece.get_mut(..wanted)?;
+        file.read_exact_at(piece, at as u64).ok()?;
+        sha.update(&*piece);
+        if at >= code {
+            head.extend_from_slice(piece);
+        }
+        at += wanted;
+    }
+    let intact = magic == MAGIC && sha.finalize().as_slice() == expected;
+    if intact { Artifact::about(&head, NativeCode::File(file, code)) } else { None }
 }
 
 /// Returns the cache key of the artifact that `engine` makes of the component with this digest. It depends on wasmtime's version and the
@@ -194,9 +219,14 @@ mod tests {
             room_bytes: 6,
             wrapped: true,
             sections: Sections::default(),
-            bytes: b"native code".to_vec(),
-            code_at: 0,
+            code: NativeCode::Bytes(b"native code".to_vec(), 0),
         }
+    }
+
+    /// Writes a file in place of the one that is there, which cannot be written.
+    fn write(file: &Path, bytes: &[u8]) {
+        std::fs::remove_file(file).ok();
+        std::fs::write(file, bytes).unwrap();
     }
 
     #[test]
@@ -208,10 +238,10 @@ mod tests {
         let file = path.join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap().len();
         // If it were read, it would be found to be damaged, and removed.
-        std::fs::write(&file, vec![0; whole]).unwrap();
-        assert_eq!(cache.get("key", Err::<(), _>), Err(whole));
+        write(&file, &vec![0; whole]);
+        assert_eq!(cache.get("key", Err::<(), _>).unwrap_err(), whole);
         assert!(file.exists());
-        assert_eq!(cache.get("key", |_| Ok::<_, ()>(())), Ok(None));
+        assert!(cache.get("key", |_| Ok::<_, ()>(())).unwrap().is_none());
         assert!(!file.exists());
     }
 
@@ -223,13 +253,17 @@ mod tests {
         let get = || cache.get("key", |_| Ok::<_, ()>(())).unwrap().map(|(artifact, ())| artifact);
         cache.put("key", &artifact());
         let read = get().unwrap();
-        assert_eq!((read.head(), read.code()), (artifact().head(), artifact().code()));
+        assert_eq!(read.head(), artifact().head());
+        let NativeCode::File(mut code, length) = read.code else { panic!("the code is read from its file") };
+        let mut bytes = vec![0; length];
+        std::io::Read::read_exact(&mut code, &mut bytes).unwrap();
+        assert_eq!(bytes, b"native code");
         let file = path.join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
-            std::fs::write(&file, &bytes).unwrap();
+            write(&file, &bytes);
             assert!(get().is_none(), "byte {at}");
             assert!(!file.exists(), "byte {at}");
         }

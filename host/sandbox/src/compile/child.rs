@@ -115,7 +115,7 @@ pub struct CompilerConfig {
 }
 
 /// The result of compiling a component.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Artifact {
     /// The digest of the component that was compiled.
     pub(crate) digest: [u8; 32],
@@ -127,36 +127,67 @@ pub(crate) struct Artifact {
     pub(crate) wrapped: bool,
     /// The sections in which the plugin describes itself.
     pub(crate) sections: Sections,
-    /// What was read, which ends with the code. It is not copied, because it can have a gigabyte.
-    pub(crate) bytes: Vec<u8>,
-    /// Where in it the code begins.
-    pub(crate) code_at: usize,
+    pub(crate) code: NativeCode,
+}
+
+/// Where the code of a component is. It can have a gigabyte, so it is not copied.
+#[derive(Debug)]
+pub(crate) enum NativeCode {
+    /// In memory, from this index on.
+    Bytes(Vec<u8>, usize),
+    /// At the beginning of a file, with this many bytes.
+    File(File, usize),
+}
+
+impl NativeCode {
+    /// Returns the number of its bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes, at) => bytes.len().saturating_sub(*at),
+            Self::File(_, len) => *len,
+        }
+    }
+
+    /// Returns the bytes of code in memory.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes, at) => bytes.get(*at..),
+            Self::File(..) => None,
+        }
+    }
 }
 
 impl Artifact {
-    /// Returns the header that precedes the code, in the child's reply and in the cache.
+    /// Returns what is known of the code: it precedes the code in the child's reply, and follows it in the cache.
     pub(crate) fn head(&self) -> Vec<u8> {
         let wrapped = [u8::from(self.wrapped)];
         let numbers = [self.instance_bytes, self.room_bytes].map(u64::to_le_bytes);
         [&self.digest[..], numbers.as_flattened(), &wrapped, &self.sections.write()].concat()
     }
 
-    pub(crate) fn code(&self) -> &[u8] {
-        self.bytes.get(self.code_at..).unwrap_or_default()
+    /// Parses a reply: a header, and the code after it. `None` if the header is malformed.
+    fn read(bytes: Vec<u8>) -> Option<Self> {
+        let (about, length) = Self::parse(&bytes)?;
+        Some(Self { code: NativeCode::Bytes(bytes, length), ..about })
     }
 
-    /// Parses a header, which begins here, and the code after it. `None` if the header is malformed.
-    pub(crate) fn read(bytes: Vec<u8>, at: usize) -> Option<Self> {
-        let (digest, rest) = bytes.get(at..)?.split_first_chunk::<32>()?;
+    /// Parses a header. `code`: what it is about. `None` if the header is malformed.
+    pub(crate) fn about(header: &[u8], code: NativeCode) -> Option<Self> {
+        let (about, length) = Self::parse(header)?;
+        (length == header.len()).then_some(Self { code, ..about })
+    }
+
+    /// Parses the header at the beginning of `bytes`; returns it without the code, and its length.
+    fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
+        let (digest, rest) = bytes.split_first_chunk::<32>()?;
         let (instance_bytes, rest) = rest.split_first_chunk()?;
         let (room_bytes, rest) = rest.split_first_chunk()?;
         let (wrapped, rest) = rest.split_first()?;
         let wrapped = *wrapped == 1;
         let (sections, length) = Sections::read(rest)?;
         let [instance_bytes, room_bytes] = [*instance_bytes, *room_bytes].map(u64::from_le_bytes);
-        let digest = *digest;
-        let code_at = at + 32 + 8 + 8 + 1 + length;
-        Some(Self { digest, instance_bytes, room_bytes, wrapped, sections, bytes, code_at })
+        let (digest, code) = (*digest, NativeCode::Bytes(Vec::new(), 0));
+        Some((Self { digest, instance_bytes, room_bytes, wrapped, sections, code }, 32 + 8 + 8 + 1 + length))
     }
 }
 
@@ -312,7 +343,7 @@ async fn read_reply(
     if output.read(&mut [0]).await.map_err(broken)? > 0 {
         return Err(LoadError::Compiler("its reply is longer than it said".into()));
     }
-    let artifact = Artifact::read(bytes, 0).ok_or(LoadError::Compiler("its reply is incomplete".into()))?;
+    let artifact = Artifact::read(bytes).ok_or(LoadError::Compiler("its reply is incomplete".into()))?;
     Ok((artifact, charge))
 }
 
@@ -373,7 +404,7 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     let confined = confined.and_then(|()| end_with_parent());
     let written = confined.and_then(|()| match compile(engine) {
         Ok(artifact) => {
-            let (head, code) = (artifact.head(), artifact.code());
+            let (head, code) = (artifact.head(), artifact.code.bytes().unwrap_or_default());
             out.write_all(&[MADE])?;
             out.write_all(&((head.len() + code.len()) as u64).to_le_bytes())?;
             out.write_all(&head)?;
@@ -474,7 +505,8 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
         Some(prepared) => prepared,
         None => (engine.precompile_component(&bytes).map_err(failed)?, extent, 0),
     };
-    Ok(Artifact { digest, instance_bytes: extent.data_bytes, room_bytes, wrapped, sections, bytes: code, code_at: 0 })
+    let code = NativeCode::Bytes(code, 0);
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, room_bytes, wrapped, sections, code })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{Read, Seek},
+    os::{fd::AsRawFd, unix::fs::FileExt},
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -21,7 +22,7 @@ use crate::{
     bounds::runtime::Turns,
     compile::{
         cache,
-        child::Artifact,
+        child::{Artifact, NativeCode},
         component::{Exports, Linked, PACKAGE, VERSION},
         draft,
         engine::Linkable,
@@ -129,7 +130,7 @@ impl Sandbox {
             return Ok(code);
         }
         let room = |bytes| self.room(bytes);
-        let (artifact, charge) = self.compilers.compile((file, length), slow, room).await?;
+        let (mut artifact, charge) = self.compilers.compile((file, length), slow, room).await?;
         if artifact.digest != digest {
             return Err(LoadError::Unreadable("it changed while it was read".into()));
         }
@@ -137,8 +138,12 @@ impl Sandbox {
         blocking(move || {
             if let Some(cache) = &sandbox.cache {
                 cache.put(&key, &artifact);
+                // From now on the memory of the code is that of the file, as in the next process.
+                if let Ok(Some((stored, ()))) = cache.get(&key, |_| Ok::<_, LoadError>(())) {
+                    artifact = stored;
+                }
             }
-            sandbox.instate(&artifact, digest, charge)
+            sandbox.instate(artifact, digest, charge)
         })
         .await
     }
@@ -151,7 +156,7 @@ impl Sandbox {
                 Some(cache) => cache.get(&key, |bytes| sandbox.room(bytes))?,
                 None => None,
             };
-            match cached.map(|(artifact, charge)| sandbox.instate(&artifact, digest, charge)).transpose() {
+            match cached.map(|(artifact, charge)| sandbox.instate(artifact, digest, charge)).transpose() {
                 // The code may come from a run of wharf with other system limits, such as the one on the size of files. It is compiled
                 // again.
                 Err(LoadError::Compile(_)) => Ok(None),
@@ -171,15 +176,29 @@ impl Sandbox {
     }
 
     /// Makes compiled code callable.
-    fn instate(self: &Arc<Self>, artifact: &Artifact, digest: [u8; 32], mut charge: Charge) -> Result<Code, LoadError> {
-        charge.shrink(artifact.code().len());
+    fn instate(
+        self: &Arc<Self>,
+        mut artifact: Artifact,
+        digest: [u8; 32],
+        mut charge: Charge,
+    ) -> Result<Code, LoadError> {
+        charge.shrink(artifact.code.len());
         let mut refused = None;
-        for one in self.pooled.iter().chain([&self.on_demand]) {
-            match deserialize(one, artifact.code()) {
-                Ok(component) => return self.link(one, &component, artifact, digest, charge),
-                // A component that does not fit into a slot of the pool is loaded into the next engine, which allocates on demand.
-                Err(error) => refused = Some(error),
+        loop {
+            for one in self.pooled.iter().chain([&self.on_demand]) {
+                match deserialize(one, &artifact.code) {
+                    Ok(component) => return self.link(one, &component, &artifact, digest, charge),
+                    // A component that does not fit into a slot of the pool is loaded into the next engine, which allocates on demand.
+                    Err(error) => refused = Some(error),
+                }
             }
+            // A file system may not allow that its files are executed, or be without /proc. Then the code is copied.
+            let NativeCode::File(file, length) = &artifact.code else { break };
+            let mut bytes = vec![0; *length];
+            if file.read_exact_at(&mut bytes, 0).is_err() {
+                break;
+            }
+            artifact.code = NativeCode::Bytes(bytes, 0);
         }
         Err(LoadError::Compile(refused.map(|error| one_line(&error)).unwrap_or_default()))
     }
@@ -360,11 +379,23 @@ fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
 }
 
 #[expect(unsafe_code, reason = "deserialising is how wasmtime takes compiled code")]
-fn deserialize(one: &Linkable, artifact: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes come from `precompile_component` in the process that compiled the component, or from the cache, which
-    // hands out only files with the right digest from a directory that is closed to other users.
-    unsafe { Component::deserialize(&one.engine, artifact) }
+fn deserialize(one: &Linkable, code: &NativeCode) -> wasmtime::Result<Component> {
+    match code {
+        // SAFETY: the bytes come from `precompile_component` in the process that compiled the component, or from the cache, which
+        // hands out only files with the right digest from a directory that is closed to other users.
+        NativeCode::Bytes(bytes, at) => unsafe {
+            Component::deserialize(&one.engine, bytes.get(*at..).unwrap_or_default())
+        },
+        // SAFETY: as above. What follows the code in the file does not matter, and nobody changes the file while it is mapped: plugins cannot
+        // write into the directory, and wharf gives its name to another file.
+        NativeCode::File(file, _) => unsafe {
+            Component::deserialize_file(&one.engine, format!("{OPEN_FILES}/{}", file.as_raw_fd()))
+        },
+    }
 }
+
+/// Where the files that this process has open have paths, which lead to the very files.
+const OPEN_FILES: &str = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
 
 fn is_foreign_version(name: &str) -> bool {
     name.strip_prefix(PACKAGE)
