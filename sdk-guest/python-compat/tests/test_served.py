@@ -231,6 +231,23 @@ class Serving(unittest.TestCase):
         self.assertIn("does not start without the variable KEY", said["again"])
         self.assertEqual(said["results"][0][0], ["k@a.test:80"])
 
+    def test_a_server_that_offers_nothing_without_its_variables_lists_what_it_has_with_them(self) -> None:
+        said = self.serve(
+            """
+            import os
+            from mcp.server.fastmcp import FastMCP
+            mcp = FastMCP("demo")
+            if os.getenv("NOTES_URL", "").startswith("https://") and os.getenv("NOTES_TOKEN"):
+                @mcp.tool()
+                def place() -> str:
+                    return os.environ["NOTES_URL"]
+            """,
+            [["place", {}, []]],
+            {"NOTES_URL": "https://a.test", "NOTES_TOKEN": "t"},
+        )
+        self.assertIn("offers nothing without a variable", said["again"])
+        self.assertEqual(said["results"][0][0], ["https://a.test"])
+
     def test_what_modules_of_python_read_is_not_the_servers(self) -> None:
         said = self.serve(
             """

@@ -6,6 +6,8 @@ import { rewriting } from "../lib/engines/properties.js";
 const PROPERTY = /\\[pP]\{/;
 const NAMES = /\\[pP]\{([\w=]+)\}/g;
 const MADE = /\\[pP]\{(?![\w=]+\})/;
+/** What a property may be called that is not a category. */
+const PROPERTY_NAME = /^(?=.{3,40}$)[A-Z]\w*[a-z]\w*$/;
 const CATEGORIES =
   "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cn Co Cs".split(" ");
 
@@ -25,6 +27,8 @@ export async function withoutProperties(code, project, { always = false } = {}) 
     });
   const edits = [];
   const names = new Set();
+  const words = new Set();
+  let makes = false;
   for (const token of acorn.tokenizer(code, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true })) {
     if (token.type === acorn.tokTypes.regexp) {
       const { pattern, flags } = token.value;
@@ -35,12 +39,15 @@ export async function withoutProperties(code, project, { always = false } = {}) 
       // A template that is a tag's may have no value, and its source says the same.
       const text = token.value ?? code.slice(token.start, token.end);
       if (typeof text !== "string") continue;
+      if (PROPERTY_NAME.test(text)) words.add(text);
       for (const raw of [text, code.slice(token.start, token.end)]) {
         for (const [, name] of raw.matchAll(NAMES)) names.add(name);
-        if (MADE.test(raw)) for (const name of CATEGORIES) names.add(name);
+        makes ||= MADE.test(raw);
       }
     }
   }
+  // The names that are put into such a pattern are categories, or stand somewhere in the code.
+  if (makes) for (const name of [...CATEGORIES, ...words]) names.add(name);
   let made = code;
   for (const [start, end, text] of edits.reverse()) made = made.slice(0, start) + text + made.slice(end);
   return names.size || always ? wrapper([...names]) + made : made;

@@ -41,6 +41,11 @@ test("patterns that are made at run time of parts", async () => {
   assert.deepEqual(JSON.stringify(await run(tests)), JSON.stringify(vm.runInNewContext(tests)));
 });
 
+test("a pattern may be made of a name that stands elsewhere", async () => {
+  const code = String.raw`["XID_Start", "White_Space", "Lu"].map((name) => new RegExp(`+"`\\\\p{${name}}`"+String.raw`, "u").test("A")).join()`;
+  assert.equal(await run(code), "true,false,true");
+});
+
 test("a property that no string names is refused in a sentence", async () => {
   const code = 'try { new RegExp("\\\\p{" + ["L", "o"].join("") + "a}", "u") } catch (thrown) { thrown.name + thrown.message }';
   assert.match(vm.runInNewContext(await withoutProperties(code, project, { always: true })), /^SyntaxErrorthe regular expression .* does not work here/);

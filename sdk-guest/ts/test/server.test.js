@@ -125,6 +125,19 @@ test("a server that refuses to start without a variable gets an example of it", 
   assert.ok(used.includes("env NOTES_TOKEN"));
 });
 
+test("of alternatives that a server asks for, one gets an example, and what it complains of gets none", async () => {
+  const source = `${HEAD}
+    const { A_KEY, A_KEY_FILE, A_FORMAT, A_ON, A_OFF } = process.env;
+    const end = (text) => { console.error(text); process.exit(1); };
+    if (A_FORMAT && A_FORMAT !== "json") end("Invalid A_FORMAT value");
+    if (A_ON && A_OFF) end("on and off cannot be used together");
+    if (A_KEY_FILE) end("the file of the key is not there");
+    if (!A_KEY) end("a key is required, by A_KEY_FILE or A_KEY");
+    ${tool("({ content: [] })")}${TAIL}`;
+  const { lists } = await found(source);
+  assert.equal(lists.tools.length, 1);
+});
+
 test("a server that ends itself for another reason is a problem with its words", async () => {
   const source = `${HEAD}console.error("no licence"); process.exit(3);`;
   await assert.rejects(found(source), {
@@ -332,9 +345,27 @@ test("a package whose `exports` name a part for Node.js gives that part, unless 
   assert.equal(await told("more", 'import { more } from "asks";', files), "there");
 });
 
+test("a package that only brings `fetch` has what goes with it, and says what it has not", async () => {
+  const files = {
+    "node_modules/asks/package.json": json({ main: "./index.js" }),
+    "node_modules/asks/index.js": `
+      const fetch = require("node-fetch");
+      module.exports = typeof fetch + typeof fetch.default + fetch.isRedirect(302);`,
+  };
+  const imports = `import asked from "asks"; import fetch, { AbortError, FetchError, fileFrom } from "node-fetch"; import { request } from "undici";
+    const says = (go) => { try { go(); } catch (thrown) { return thrown.message; } };`;
+  const value = "[asked, typeof fetch, new AbortError() instanceof Error, new FetchError('x').name, says(request), says(fileFrom)].join()";
+  const lacks = (name) => `${name} does not work here: of this package, a plugin has \`fetch\` and its classes`;
+  assert.equal(
+    await told(value, imports, files),
+    `functionfunctiontrue,function,true,FetchError,${lacks("undici.request")},${lacks("node-fetch.fileFrom")}`,
+  );
+});
+
 test("the conditions of `exports`", () => {
   const exports = {
     ".": { import: { node: "./n.js", browser: "./b.js" } },
+    "./bundled": { module: "./m.js", node: "./n.js" },
     "./x/*": { node: "./x/*.js", default: "./d.js" },
   };
   const folder = project({
@@ -346,6 +377,7 @@ test("the conditions of `exports`", () => {
   assert.equal(file("both", { failed: false, preferred: false }), undefined);
   assert.equal(file("both", { failed: false, preferred: true }), "/node_modules/both/n.js");
   assert.equal(file("both/x/a", { failed: false, preferred: false }), "/node_modules/both/x/a.js");
+  assert.equal(file("both/bundled", { failed: false, preferred: true }), undefined, "a bundler has one of its own");
   assert.equal(file("both/y", { failed: true, preferred: true }), undefined);
 });
 

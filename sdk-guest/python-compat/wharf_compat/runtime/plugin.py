@@ -6,6 +6,7 @@ import base64
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,6 +31,10 @@ VALIDATES = "dev.wharf/validates"
 
 INSTRUCTIONS = 2048
 """How many bytes the instructions of a plugin may have."""
+
+
+LIKELY = re.compile("KEY|TOKEN|SECRET|PASS|URL|USER|_ID$")
+"""What variables are called without which a server is likely to offer nothing."""
 
 
 class NothingOffered(PluginError):
@@ -125,10 +130,11 @@ class Served(Plugin):
         try:
             self._lists_by_either(said)
         except NothingOffered:
-            if known is None:
+            if known is not None:
+                self._as_checked(known)
+            elif not self._lists_with_placeholders():
                 raise
             self.again = "it offers nothing without a variable"
-            self._as_checked(known)
 
     def _instruct(self, text: str | None) -> None:
         """Takes the server's instructions, of which the component has room for the first."""
@@ -207,13 +213,39 @@ class Served(Plugin):
             filled.append(name)
             self.again = f"it does not start without the variable {filled[0]}"
             return wire
-        if not tried:
+        if not tried or start.WRONG_ARGUMENTS in str(first):
             raise first
         lacking = next((one for one in (*watching.missing, *watching.variables) if one in str(first)), next(iter(tried)))
         raise PluginError(
             f"{start.told(first)}. If it lacks the variable {lacking}, make a project of the server with `wharf new --from`, and build "
             f"that with the variable: {lacking}=VALUE wharf build"
         ) from None
+
+    def _lists_with_placeholders(self) -> bool:
+        """Asks a server that offers nothing once more, with placeholders for the variables that say where its service is and who asks.
+        Returns whether it offers something then."""
+        watching, given = watch.watch, set[str]()
+        try:
+            while True:
+                read = dict.fromkeys((*watching.missing, *watching.variables))
+                lacking = {one: watch.placeholder(one) for one in read if one not in os.environ and LIKELY.search(one)}
+                if not lacking:
+                    return False
+                given.update(lacking)
+                os.environ.update(lacking)
+                start.forget(self.target)
+                try:
+                    self.offers, self.pages = self._started(), {}
+                    self._lists_by_either(self.offers)
+                except NothingOffered:
+                    # With these, it may ask for others.
+                    continue
+                except (Exception, SystemExit):
+                    return False
+                return True
+        finally:
+            for one in given:
+                os.environ.pop(one, None)
 
     def _own_files(self) -> list[str]:
         found = [getattr(one, "__file__", None) for one in list(sys.modules.values())]

@@ -33,6 +33,9 @@ class Target:
     """The folders and files that are the server's own code."""
 
 
+WRONG_ARGUMENTS = "it takes its arguments for wrong, or lacks some; they stand after its name"
+
+
 class NotServing(Exception):
     """The code ended without serving anything."""
 
@@ -71,6 +74,8 @@ def told(problem: BaseException) -> str:
 
 
 def _why(ended: SystemExit) -> str:
+    if ended.code == 2:
+        return f"it exited with 2 before it served anything: {WRONG_ARGUMENTS}"
     said = f": {ended.code}" if isinstance(ended.code, str) else "" if ended.code in (None, 0) else f" with {ended.code}"
     return f"it exited{said} before it served anything"
 

@@ -14,9 +14,13 @@ PLACEHOLDER = "set-by-the-operator"
 TERMINAL = ("_colorize", "gettext", "locale", "shutil")
 """Modules of Python that ask for the width and the language of a terminal, as `argparse` does to write its help."""
 
-
 HOME = "/home"
 """The home folder, which does not exist."""
+
+
+def placeholder(name: str) -> str:
+    """Returns a value for a variable that may have to be an address."""
+    return "https://service.example" if "URL" in name else PLACEHOLDER
 
 
 class Watch:

@@ -138,36 +138,57 @@ export async function started({ entry, project, args, env }) {
   throw outcomes[0].failed;
 }
 
-/** Probes the server; if it ends itself for want of a variable, once more with values for those that it asked for. */
+/** The most starts of a server in search of the variables without which it does not start. */
+const MOST_STARTS = 8;
+
+/** Names of variables without which a server is likely not to start. */
+const LIKELY = /KEY|TOKEN|SECRET|PASS|URL|USER|_ID$/;
+
+/** Probes the server; if it ends itself for want of a variable, again with a value for one that it asks for, and so on. */
 export async function probed(parts, { project, args, entry, env = {} }) {
-  const given = { env: { ...env }, args, file: virtual(entry.file, entry) };
-  const code = () => assembled(parts, { given, project, last: "export { __wharfMain as main };", regexps: false });
+  const file = virtual(entry.file, entry);
+  const attempt = async (guessed) => {
+    const given = { env: { ...env, ...guessed }, args, file };
+    const last = "export { __wharfMain as main };";
+    return { given, found: await probe({ code: await assembled(parts, { given, project, last, regexps: false }), project }) };
+  };
+  const guessed = {};
+  const useless = new Set();
   // Guessed values may end a server in another way than the one that its author should hear of.
   let first;
   let later;
-  for (let round = 0; round < 5; round++) {
-    const found = await probe({ code: await code(), project });
+  for (let start = 0; start < MOST_STARTS; start++) {
+    const { given, found } = await attempt(guessed);
     if (found.lists) return { found, given };
-    if (found.later) later = found;
+    if (found.later) later ??= found;
     first ??= found;
+    const words = `${found.ended ?? found.later} ${found.said}`;
+    // A value that the server complains of is worse than none.
+    for (const name of Object.keys(guessed).filter((name) => mentions(words, name))) {
+      delete guessed[name];
+      useless.add(name);
+    }
     const names = found.used
       .filter((one) => one.startsWith("env "))
       .map((one) => one.slice(4))
-      .filter((name) => !ORDINARY.test(name) && given.env[name] === undefined);
-    const words = `${found.ended ?? found.later} ${found.said}`;
-    const named = names.filter((name) => words.includes(name));
-    const likely = names.filter((name) => /KEY|TOKEN|SECRET|PASS|URL|USER|_ID$/.test(name));
-    const lacking = [named, likely, names].find((one) => one.length) ?? [];
+      .filter((name) => !ORDINARY.test(name) && [env, guessed].every((all) => all[name] === undefined) && !useless.has(name));
+    const named = names.filter((name) => mentions(words, name)).sort((one, other) => LIKELY.test(other) - LIKELY.test(one));
+    const likely = names.filter((name) => LIKELY.test(name));
+    // What it names may be alternatives, of which it takes one.
+    const lacking = named.length ? named.slice(0, 1) : likely.length ? likely : names;
     if (!lacking.length) break;
-    for (const name of lacking) given.env[name] = example(name);
+    for (const name of lacking) guessed[name] = example(name);
   }
-  if (later) return { found: later, given };
+  if (later) return { found: later, given: { env: { ...env }, args, file } };
   const shown = relative(project, entry.file);
   const { ended, said, stack } = first;
   throw Object.assign(new Problem(`${shown}: ${ended}${said && !ended.includes(said) ? `\nit wrote:\n${said}` : ""}`), {
     where: stack,
   });
 }
+
+/** Whether a text has a name as a word. */
+const mentions = (text, name) => new RegExp(`(?<!\\w)${name}(?!\\w)`).test(text);
 
 /** A value with which a server that only checks whether a variable is set goes on. */
 function example(name) {

@@ -57,18 +57,6 @@ const INERT_SDK =
 /** Packages that only bring `fetch` to Node.js. */
 const FETCH =
   /^(node-fetch|node-fetch-native|cross-fetch|isomorphic-fetch|isomorphic-unfetch|undici|whatwg-fetch)(\/polyfill)?$/;
-const FETCH_SOURCE = `
-export default function fetch(...args) { return globalThis.fetch(...args); }
-export { fetch };
-export const { Headers, Request, Response, FormData, Blob, File, AbortController } = globalThis;
-export class Agent { dispatch() {} close() {} destroy() {} }
-export class Dispatcher extends Agent {}
-export class Pool extends Agent {}
-export class ProxyAgent extends Agent {}
-export class EnvHttpProxyAgent extends Agent {}
-export const setGlobalDispatcher = () => {};
-export const getGlobalDispatcher = () => new Agent();
-`;
 
 /** Everything that is called `node:` is a part of some version of Node.js. */
 const NODE = new RegExp(
@@ -109,7 +97,11 @@ export function nodeModules({ jspm, packagesFrom, missing, acorn }) {
         resolveDir: LIB,
       }));
       build.onResolve({ filter: FETCH }, ({ path }) => ({ path, namespace: "fetch" }));
-      build.onLoad({ filter: /.*/, namespace: "fetch" }, () => ({ contents: FETCH_SOURCE, loader: "js" }));
+      build.onLoad({ filter: /.*/, namespace: "fetch" }, ({ path }) => ({
+        contents: `const { fetching } = require("wharf-sdk:lib/mcp/lacking.js"); module.exports = fetching(${JSON.stringify(path)});`,
+        loader: "js",
+        resolveDir: LIB,
+      }));
       build.onResolve({ filter: NODE }, ({ path, kind }) => {
         const name = path.replace(ALWAYS, "");
         // `require("events")` returns the class itself, where `import` returns a module with a default.

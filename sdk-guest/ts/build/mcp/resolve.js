@@ -7,7 +7,7 @@ const PACKAGE = /^((?:@[^/]+\/)?[^./@][^/]*)(\/.+)?$/;
 
 /**
  * Returns the file that Node.js would load for `import "name"`, or `undefined`: if the bundler `failed` to find one, or if the package has one
- * for Node.js, and none for browsers unless Node.js is `preferred`.
+ * for Node.js, none for bundlers, and none for browsers unless Node.js is `preferred`.
  */
 export function nodeFile(name, from, kind, { failed, preferred }) {
   const [, owner, inner = ""] = PACKAGE.exec(name) ?? [];
@@ -19,7 +19,9 @@ export function nodeFile(name, from, kind, { failed, preferred }) {
   const entry = entryOf(exports, `.${inner}`);
   if (!entry) return undefined;
   const named = conditions(entry.target);
-  if (!failed && !(named.has("node") && (preferred || ![...named].some((one) => OTHERS.test(one))))) return undefined;
+  // What is for bundlers loads in a bundle; what is for Node.js may rely on how Node.js takes CommonJS for a module.
+  const isForNode = named.has("node") && !named.has("module");
+  if (!failed && !(isForNode && (preferred || ![...named].some((one) => OTHERS.test(one))))) return undefined;
   const target = chosen(entry.target, new Set(["node", wanted, "default"]));
   if (typeof target !== "string") return undefined;
   const file = join(folder, target.replaceAll("*", entry.star));

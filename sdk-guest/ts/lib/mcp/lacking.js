@@ -14,12 +14,10 @@ export const WHY = {
 };
 
 /** Returns a function that says in one sentence why it does not exist. It can be extended as a class. */
-export function lacking(module, name) {
+export function lacking(module, name, why = WHY[module] ?? "it is a part of Node.js that a plugin does not have") {
   return function () {
     throw Object.assign(
-      new Error(
-        `${module}.${name} does not work here: ${WHY[module] ?? "it is a part of Node.js that a plugin does not have"}`,
-      ),
+      new Error(`${module}.${name} does not work here: ${why}`),
       {
         code: "ERR_NOT_IN_A_PLUGIN",
       },
@@ -38,6 +36,48 @@ export function unknown(module) {
   });
   return itself;
 }
+
+/** Returns what a package is that only brings `fetch` to Node.js: the function, with what goes with it. */
+export function fetching(module) {
+  const fetch = (...args) => globalThis.fetch(...args);
+  class Agent {
+    dispatch() {}
+    close() {}
+    destroy() {}
+  }
+  const failure = (name, type) =>
+    class extends Error {
+      name = name;
+      type = type;
+    };
+  const known = {
+    __esModule: true,
+    default: fetch,
+    fetch,
+    Agent,
+    Dispatcher: Agent,
+    Pool: Agent,
+    ProxyAgent: Agent,
+    EnvHttpProxyAgent: Agent,
+    setGlobalDispatcher: () => {},
+    getGlobalDispatcher: () => new Agent(),
+    AbortError: failure("AbortError", "aborted"),
+    FetchError: failure("FetchError", "system"),
+    isRedirect: (status) => [301, 302, 303, 307, 308].includes(status),
+  };
+  const itself = new Proxy(fetch, {
+    get(_, name) {
+      if (Object.hasOwn(known, name)) return known[name];
+      if (GLOBALS.includes(name)) return globalThis[name];
+      if (typeof name !== "string" || name === "then" || name in Function.prototype) return Reflect.get(fetch, name);
+      return lacking(module, name, "of this package, a plugin has `fetch` and its classes");
+    },
+    getPrototypeOf: () => itself,
+  });
+  return itself;
+}
+
+const GLOBALS = ["Headers", "Request", "Response", "FormData", "Blob", "File", "AbortController"];
 
 /** Returns an object for a part of a package that is compiled for one kind of machine. */
 export function native(path) {
