@@ -127,10 +127,9 @@ impl Cache {
         options.write(true).create_new(true).mode(0o400);
         let mut file = self.directory.open_with(name, &options)?;
         let length = (head.len() as u64).to_le_bytes();
-        for part in [code, head, &length, &keyed(key).chain_update(code).chain_update(head).finalize(), MAGIC] {
-            file.write_all(part)?;
-        }
-        Ok(())
+        let parts = [code, head, &length];
+        let digest = parts.iter().fold(keyed(key), |sha, part| sha.chain_update(part)).finalize();
+        parts.into_iter().chain([&digest[..], MAGIC]).try_for_each(|part| file.write_all(part))
     }
 
     /// Removes incomplete files of killed processes, and the oldest artifacts if all of them together are too large.
@@ -169,9 +168,9 @@ fn checked(key: &str, file: File, length: usize) -> Option<Artifact> {
     let before_end = length.checked_sub(END_BYTES)?;
     let mut end = [0; END_BYTES];
     file.read_exact_at(&mut end, before_end as u64).ok()?;
-    let (head, end) = end.split_first_chunk()?;
+    let (length, end) = end.split_first_chunk()?;
     let (expected, magic) = end.split_first_chunk::<32>()?;
-    let code = before_end.checked_sub(usize::try_from(u64::from_le_bytes(*head)).ok()?)?;
+    let code = before_end.checked_sub(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     let (mut sha, mut head, mut at) = (keyed(key), Vec::new(), 0);
     let mut piece = vec![0; PIECE_BYTES];
     while at < before_end {
@@ -184,7 +183,7 @@ fn checked(key: &str, file: File, length: usize) -> Option<Artifact> {
         }
         at += wanted;
     }
-    let intact = magic == MAGIC && sha.finalize().as_slice() == expected;
+    let intact = magic == MAGIC && sha.chain_update(length).finalize().as_slice() == expected;
     if intact { Artifact::about(&head, NativeCode::File(file, code)) } else { None }
 }
 

@@ -383,9 +383,7 @@ fn deserialize(one: &Linkable, code: &NativeCode) -> wasmtime::Result<Component>
     match code {
         // SAFETY: the bytes come from `precompile_component` in the process that compiled the component, or from the cache, which
         // hands out only files with the right digest from a directory that is closed to other users.
-        NativeCode::Bytes(bytes, at) => unsafe {
-            Component::deserialize(&one.engine, bytes.get(*at..).unwrap_or_default())
-        },
+        NativeCode::Bytes(..) => unsafe { Component::deserialize(&one.engine, code.bytes().unwrap_or_default()) },
         // SAFETY: as above. What follows the code in the file does not matter, and nobody changes the file while it is mapped: plugins cannot
         // write into the directory, and wharf gives its name to another file.
         NativeCode::File(file, _) => unsafe {
