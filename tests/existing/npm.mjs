@@ -18,6 +18,7 @@ import { parse } from "smol-toml";
 
 import { started } from "../../sdk-guest/ts/build/mcp/build.js";
 import { findEntry } from "../../sdk-guest/ts/build/mcp/entry.js";
+import { install, installBuild } from "./install.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "../..");
@@ -211,13 +212,6 @@ async function timed(client, { tool, arguments: args }, pause) {
   return { last, p50: times[times.length >> 1] };
 }
 
-/** Installs packages without running their scripts. The build's packages are in the folder above, once for all servers. */
-async function install(folder, dependencies) {
-  const overrides = { "@bytecodealliance/preview2-shim": "0.25.0" };
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies, overrides }));
-  await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: folder });
-}
-
 async function server({
   name,
   version,
@@ -340,9 +334,8 @@ async function server({
   return row;
 }
 
-mkdirSync(work, { recursive: true });
-const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, "sdk-guest/ts/package.json"), "utf8"));
-if (!existsSync(join(work, "node_modules/esbuild"))) await install(work, peerDependencies);
+// The build's packages are in the folder above those of the servers, once for all.
+await installBuild(work);
 const { server: all } = parse(readFileSync(join(HERE, "npm.toml"), "utf8"));
 const chosen = all.filter(({ name, calls }) =>
   positionals.length ? positionals.includes(name) : !values.brief || calls,

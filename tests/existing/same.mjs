@@ -4,13 +4,14 @@
 //     node same.mjs --wharf BINARY --folder DIR
 
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import codes from "./expressions.mjs";
+import { installBuild } from "./install.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const SDK = join(HERE, "../../sdk-guest/ts/bin/wharf-sdk.js");
@@ -42,14 +43,7 @@ function valuesOf(program, args) {
   });
 }
 
-mkdirSync(folder, { recursive: true });
-if (!existsSync(join(folder, "node_modules/esbuild"))) {
-  const { peerDependencies: dependencies } = JSON.parse(readFileSync(join(HERE, "../../sdk-guest/ts/package.json"), "utf8"));
-  const overrides = { "@bytecodealliance/preview2-shim": "0.25.0" };
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies, overrides }));
-  const options = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
-  execFileSync("npm", options, { cwd: folder, stdio: "inherit" });
-}
+await installBuild(folder);
 const plugin = join(folder, "evaluate.wasm");
 execFileSync(process.execPath, [SDK, "build", "--mcp", SERVER, "-o", plugin], { cwd: folder, stdio: "pipe" });
 const config = join(folder, "evaluate.toml");

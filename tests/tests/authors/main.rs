@@ -5,6 +5,7 @@
 
 mod adopt;
 mod cases;
+mod configured;
 mod dev;
 mod existing;
 mod failing;

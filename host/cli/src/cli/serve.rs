@@ -5,7 +5,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::pin,
-    sync::Arc,
     time::Duration,
 };
 
@@ -106,7 +105,7 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<Setup> {
     tell_of_machine(file.as_deref());
     let builds = Builds::new(log::options());
     for server in servers {
-        builds.begin(&Arc::new(server))?;
+        builds.admit(server)?;
     }
     let (making, say) = (Making::by(builds), |text: &str| tracing::info!("{text}"));
     Ok(Setup { file, command_line, making, progress: Some(say), ..Setup::default() })

@@ -190,8 +190,8 @@ impl SourceRules {
 
     /// Checks that a plugin may be made of a package. It is signed by nobody that wharf could ask about.
     pub fn check_package(&self, package: &Package, is_pinned: bool) -> Result<()> {
-        let Package { language, name, .. } = package;
-        self.check_place(&Package::newest(*language, name).to_string())?;
+        let any_version = Package { version: None, program: None, ..package.clone() };
+        self.check_place(&any_version.to_string())?;
         ensure!(
             is_pinned || self.signers.is_empty(),
             "packages of npm and PyPI have no signature of those in `signers` of [sources]; `sha256` pins the component that is made of it, and \

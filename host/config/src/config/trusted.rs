@@ -9,7 +9,7 @@ use super::{
     approvals::Approvals,
     audit,
     default_paths::{absolute, cache_dirs, default_paths, state_dirs},
-    existing::{ExistingServer, Language, server::is_shared},
+    existing::ExistingServer,
     identity,
     listen::{ListenAddress, parse_listen},
     raw,
@@ -54,7 +54,10 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
     all.files(named(plugin_dir).map(|folder| folder.join("*")));
     for (_, plugin) in &plugins.0 {
         if let Some(file) = named(&plugin.path) {
-            source_of_server(&file, &mut all);
+            // What the next build of an existing server would run, whether or not it was ever built.
+            if let Ok(server) = ExistingServer::configured(file.clone()) {
+                all.and(&server.source());
+            }
             all.file(file);
         }
         all.files(plugin.signer.iter().flat_map(|signer| signed_by(signer, &absolute)));
@@ -85,17 +88,6 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
     let approvals = raw::Approvals { ask: approvals.ask.clone(), ..raw::Approvals::default() };
     all.files(Approvals::resolve(approvals, &absolute).iter().flat_map(Approvals::programs));
     all
-}
-
-/// Protects what the next build of an existing server would run, whether or not it was ever built.
-fn source_of_server(file: &Path, all: &mut Protected) {
-    if Language::of(file).is_none() {
-        return;
-    }
-    let Ok(server) = ExistingServer::configured(file.to_owned()) else { return };
-    all.file(&server.entry);
-    // The home directory holds more than this server.
-    if is_shared(&server.root) { all.file(server.root.join("*")) } else { all.tree(&server.root) }
 }
 
 fn signed_by(signer: &raw::Signer, absolute: &dyn Fn(&str) -> anyhow::Result<PathBuf>) -> Vec<PathBuf> {

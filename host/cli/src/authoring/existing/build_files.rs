@@ -21,19 +21,17 @@ const MAX_ENTRIES: usize = 200_000;
 
 /// Returns what no plugin may change as long as the server exists.
 pub fn protected(server: &ExistingServer, inputs: &Inputs) -> Result<Protected> {
-    let mut all = Protected::default();
+    let mut all = server.source();
     if server.package.is_some() {
         return Ok(all);
     }
-    all.file(&server.entry);
-    // The home directory holds more than one project; of these, only the folders with inputs of this server are its own.
+    // Of a folder that holds more than one project, only the folders with inputs of this server are its own.
     if is_shared(&server.root) {
         all.files(inputs.folders(server).into_iter().map(|folder| folder.join("*")));
         return Ok(all);
     }
     let (mut folders, mut seen) = (vec![server.root.clone()], BTreeSet::from([server.root.clone()]));
     let mut entries = 0;
-    all.tree(&server.root);
     if server.language == Language::Node {
         for modules in
             server.root.ancestors().skip(1).map(|above| above.join("node_modules")).filter(|one| one.is_dir())

@@ -51,6 +51,8 @@ pub struct Builds {
 struct State {
     /// The builds by their components, each with its begin.
     begun: HashMap<PathBuf, (Instant, watch::Receiver<BuildOutcome>)>,
+    /// Those of the servers that were admitted before wharf started, until they are first loaded.
+    first: HashMap<PathBuf, watch::Receiver<BuildOutcome>>,
     /// They wait for the builds, and repeat what these log. Aborted when this is dropped.
     tasks: JoinSet<()>,
 }
@@ -60,11 +62,26 @@ impl Builds {
         Self { log, state: Mutex::default() }
     }
 
-    /// Begins to build a server that is not built yet. Fails if others could change what is built.
-    pub fn begin(&self, server: &Arc<ExistingServer>) -> Result<watch::Receiver<BuildOutcome>> {
-        let mut state = self.state.lock();
+    /// Begins to build a server before wharf starts, which then lets no plugin write into its source. Fails if others could change what is
+    /// built. The server's first load does not look at its source again.
+    pub fn admit(&self, server: ExistingServer) -> Result<()> {
         let component = server.component();
-        if let Some((begun, build)) = state.begun.get(&component) {
+        let mut state = self.state.lock();
+        let build = state.begin(&Arc::new(server), self.log)?;
+        state.first.insert(component, build);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Begins to build a server that is not built yet. Fails if others could change what is built.
+    fn begin(
+        &mut self,
+        server: &Arc<ExistingServer>,
+        log: &'static [&'static str],
+    ) -> Result<watch::Receiver<BuildOutcome>> {
+        let component = server.component();
+        if let Some((begun, build)) = self.begun.get(&component) {
             let is_current = match &*build.borrow() {
                 None => true,
                 Some(Err(_)) => begun.elapsed() < AGAIN_AFTER,
@@ -79,10 +96,11 @@ impl Builds {
             return Ok(watch::channel(Some(Ok(()))).1);
         }
         let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
-        state.begun.insert(component, (Instant::now(), build.clone()));
-        let (server, log) = (Arc::clone(server), self.log);
-        state.tasks.spawn(async move {
-            let made = begin(&server, log).await;
+        self.begun.insert(component, (Instant::now(), build.clone()));
+        while self.tasks.try_join_next().is_some() {}
+        let server = Arc::clone(server);
+        self.tasks.spawn(async move {
+            let made = build_apart(&server, log).await;
             ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
         });
         Ok(build)
@@ -91,13 +109,18 @@ impl Builds {
 
 impl Maker for Builds {
     fn begin(&self, source: &PluginSource) -> Option<watch::Receiver<BuildOutcome>> {
-        let begun = self.begin(source.server()?);
+        let server = source.server()?;
+        let mut state = self.state.lock();
+        if let Some(first) = state.first.remove(&server.component()) {
+            return Some(first);
+        }
+        let begun = state.begin(server, self.log);
         Some(begun.unwrap_or_else(|error| watch::channel(Some(Err(Arc::from(format!("{error:#}"))))).1))
     }
 }
 
 /// Builds the server, unless it is there and its source is unchanged. `log`: the options that say how to log.
-async fn begin(server: &ExistingServer, log: &[&str]) -> Result<()> {
+async fn build_apart(server: &ExistingServer, log: &[&str]) -> Result<()> {
     // One that runs already is waited for here, so that clients that come and go leave one process and not many.
     drop(locks::of_folder(&server.folder).await?);
     if is_built(server, &admit(server)?) {

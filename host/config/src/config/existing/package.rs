@@ -20,11 +20,6 @@ pub struct Package {
 }
 
 impl Package {
-    /// Returns the newest version of a package.
-    pub fn newest(language: Language, name: &str) -> Self {
-        Self { language, name: name.to_owned(), version: None, program: None }
-    }
-
     /// Reads `npm:NAME[@VERSION]` or `pypi:NAME[==VERSION]`. None: the text is something else.
     pub fn parse(text: &str) -> Option<Result<Self>> {
         let (spec, program) = text.split_once('#').map_or((text, None), |(spec, program)| (spec, Some(program)));

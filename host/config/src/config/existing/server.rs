@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{folders, language::Language, package::Package};
 use crate::config::bounds::check_id;
 use wharf_base::text;
+use wharf_policy::access::protected::Protected;
 
 /// A server that a command line or a config names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,6 +73,22 @@ impl ExistingServer {
             Some(package) => package.to_string(),
             None => text::path(&self.entry),
         }
+    }
+
+    /// Returns what no plugin may change as long as the server exists, if it is not a package: its file, and all that is in its folder.
+    pub fn source(&self) -> Protected {
+        let mut all = Protected::default();
+        if self.package.is_some() {
+            return all;
+        }
+        all.file(&self.entry);
+        // The home directory holds more than this server.
+        if is_shared(&self.root) {
+            all.file(self.root.join("*"))
+        } else {
+            all.tree(&self.root)
+        }
+        all
     }
 
     /// Returns the path of the component that is served.
