@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Folder, MODERN, PATIENCE, Transcript, VERSION_KEY, log::Log, modern_params, schema};
+use crate::{Folder, MODERN, PATIENCE, Transcript, VERSION_KEY, cpu_time, log::Log, modern_params, schema};
 
 /// Answers requests of the server: returns the result, or `None` to leave the request to the test.
 pub type Handler = Box<dyn FnMut(&str, &Value) -> Option<Value> + Send>;
@@ -263,11 +263,19 @@ impl Pipe {
         }
     }
 
-    /// Returns the first message, in the inbox or later, that meets a condition. Other messages stay in the inbox.
+    /// Returns the first message, in the inbox or later, that meets a condition. Other messages stay in the inbox. On a machine that is busy
+    /// with other work, this waits for as long as wharf is at work itself.
     pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        self.find_within(PATIENCE, &wanted)
-            .await
-            .unwrap_or_else(|| panic!("{what} does not come; there is {:?}", self.inbox))
+        let mut worked = vec![cpu_time(self.pid())];
+        loop {
+            if let Some(message) = self.find_within(PATIENCE, &wanted).await {
+                return message;
+            }
+            worked.push(cpu_time(self.pid()));
+            let since = |at: usize| worked[worked.len() - 1].saturating_sub(worked[at]);
+            let is_at_work = since(worked.len() - 2) > PATIENCE / 10 && since(0) < 4 * PATIENCE;
+            assert!(is_at_work, "{what} does not come; there is {:?}", self.inbox);
+        }
     }
 
     /// The same with its own timeout; `None` if there is no such message in time.

@@ -8,12 +8,13 @@ use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::LazyLock,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 
-/// The time limit for checking a plugin's lists and compiling their schemas.
+/// The limit for checking a plugin's lists and compiling their schemas, in time on a core, so that the load of the machine decides nothing.
 pub const LIST_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The stack size of a checking thread, most of which is never touched, and how much of the stack is reserved for code that does not call
@@ -41,8 +42,8 @@ struct Left {
     errors: Cell<u32>,
     /// The lowest address to which the stack may grow.
     floor: Cell<usize>,
-    /// The deadline.
-    until: Cell<Option<Instant>>,
+    /// The time on a core at which the work of the thread ends.
+    until: Cell<Option<Duration>>,
     /// The maximum length of a text and of a name that may be matched against patterns. They are bounded because a match cannot be
     /// interrupted.
     text: Cell<usize>,
@@ -67,7 +68,7 @@ struct Budget {
     steps: u64,
     errors: u32,
     floor: usize,
-    until: Option<Instant>,
+    until: Option<Duration>,
     text: usize,
     name: usize,
 }
@@ -105,20 +106,26 @@ pub fn pay(cost: u64) {
         }
         let Some(now) = before.checked_sub(cost) else { stop(Exhausted::Steps) };
         left.steps.set(now);
-        // A step may take some microseconds, so reading the clock every 256 steps is often enough.
-        if (before ^ now) >> 8 != 0 {
+        // A step may take some microseconds, so reading the clock every 1024 steps is often enough.
+        if (before ^ now) >> 10 != 0 {
             look_at_clock();
         }
     });
 }
 
-/// Unwinds if the deadline has passed. To be called before a single step that takes long.
+/// Unwinds if the time on a core is used up. To be called before a single step that takes long.
 #[cold]
 #[inline(never)]
 pub fn look_at_clock() {
-    if LEFT.with(|left| left.until.get()).is_some_and(|until| Instant::now() >= until) {
+    if LEFT.with(|left| left.until.get()).is_some_and(|until| on_core() >= until) {
         stop(Exhausted::Time);
     }
+}
+
+/// Returns how long this thread has been on a core.
+fn on_core() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or(Duration::MAX)
 }
 
 /// Pays for a text that may be matched against patterns. Unwinds if the text is too long for that.
@@ -211,7 +218,7 @@ pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, E
     within(budget, work)
 }
 
-/// Runs work on a checking thread, for at most `limit`.
+/// Runs work on a checking thread, for at most `limit` on a core.
 pub async fn run<T: Send + 'static>(
     limit: Duration,
     lengths: Lengths,
@@ -221,7 +228,7 @@ pub async fn run<T: Send + 'static>(
     let done = pool.spawn_blocking(move || {
         let floor = address().saturating_sub(STACK_BYTES - RESERVED_STACK_BYTES);
         let Lengths { text, name } = lengths;
-        let until = Some(Instant::now() + limit);
+        let until = Some(on_core().saturating_add(limit));
         within(Budget { steps: MAX_STEPS, errors: u32::MAX, floor, until, text, name }, work)
     });
     match done.await {
