@@ -22,6 +22,8 @@ mod program {
         path::PathBuf,
     };
 
+    use sha2::{Digest, Sha256};
+
     /// The built-in plugins: those that need only what a command line can grant and a config can narrow.
     const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
 
@@ -42,9 +44,14 @@ mod program {
                 continue;
             }
             println!("cargo::rerun-if-changed={}", file.display());
-            let deflated = miniz_oxide::deflate::compress_to_vec(&fs::read(&file)?, 9);
+            let component = fs::read(&file)?;
+            let digest: [u8; 32] = Sha256::digest(&component).into();
+            let deflated = miniz_oxide::deflate::compress_to_vec(&component, 9);
             fs::write(to.join(format!("{name}.deflated")), deflated)?;
-            table += &format!("    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\"))),\n");
+            table += &format!(
+                "    wharf_config::config::BuiltIn {{ name: {name:?}, digest: {digest:?}, deflated: include_bytes!(concat!(env!(\"OUT_DIR\"), \
+                 \"/{name}.deflated\")) }},\n"
+            );
         }
         if let Some(from) = from.filter(|_| !missing.is_empty()) {
             println!(

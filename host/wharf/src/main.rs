@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// The built-in plugins, as `build.rs` has deflated them.
-const BUILT_IN: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+static BUILT_IN: &[wharf_config::config::BuiltIn] = &include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
 
 wharf_sandbox::narrow_page_scans!();
 

@@ -103,7 +103,7 @@ pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
             make(server, Until::Interrupted).await?;
             component(&server.component())?.1
         }
-        PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
+        PluginSource::Bytes(built_in) => Outside::of(&built_in.bytes()?)?,
     };
     let said = wants(&outside)?;
     let says_nothing = said.is_none();

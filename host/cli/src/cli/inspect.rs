@@ -74,7 +74,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         }
         let provenance = match (&path, &command.builtin) {
             (Some(path), _) => Provenance::of(&component(path)?.0),
-            (None, Some(name)) => Provenance::of(builtin::find(name)?.bytes()),
+            (None, Some(name)) => Provenance::of(&builtin::find(name)?.bytes()?),
             (None, None) => continue,
         };
         match provenance {

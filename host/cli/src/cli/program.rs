@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
-use wharf_config::config::builtin;
+use wharf_config::config::{BuiltIn, builtin};
 
 /// What `main` knows of its build.
 #[derive(Debug)]
 pub struct Program {
-    pub built_in: &'static [builtin::Deflated],
+    pub built_in: &'static [BuiltIn],
     /// Whether it is not optimised: the build for trying, and for tests.
     pub is_for_trying: bool,
 }

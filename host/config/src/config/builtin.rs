@@ -11,9 +11,7 @@ use std::{
     sync::OnceLock,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
-use bytes::Bytes;
-use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use anyhow::{Context, Result, bail};
 
 use super::{
     command_line::{CommandLine, Named},
@@ -21,7 +19,7 @@ use super::{
     defaults,
     identity::Identity,
     raw,
-    source::Component,
+    source::{BuiltIn, Component},
     zone,
 };
 use wharf_base::text;
@@ -30,41 +28,33 @@ use wharf_policy::access::{
     grants::{RawGrants, dirs::RawDir, env::RawEnv},
 };
 
-/// A plugin in the program: its name, and its component, [deflated](https://www.rfc-editor.org/rfc/rfc1951).
-pub type Deflated = (&'static str, &'static [u8]);
-
-/// The limit for inflating a component, which those in the program stay below.
-const MAX_BYTES: usize = 64 << 20;
-
 /// The plugins in the program.
-static IN_PROGRAM: OnceLock<&'static [Deflated]> = OnceLock::new();
+static IN_PROGRAM: OnceLock<&'static [BuiltIn]> = OnceLock::new();
 
 /// Says which plugins are in the program. `main` calls this, once and before anything else; programs that embed wharf have none.
-pub fn provide(all: &'static [Deflated]) {
+pub fn provide(all: &'static [BuiltIn]) {
     IN_PROGRAM.get_or_init(|| all);
 }
 
-fn all() -> &'static [Deflated] {
+fn all() -> &'static [BuiltIn] {
     IN_PROGRAM.get().copied().unwrap_or_default()
 }
 
 /// The names of all built-in plugins.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    all().iter().map(|(name, _)| *name)
+    all().iter().map(|known| known.name)
 }
 
 /// The component of that name.
 pub fn find(name: &str) -> Result<Component> {
-    let Some(&(name, deflated)) = all().iter().find(|(known, _)| *known == name) else {
+    let Some(found) = all().iter().find(|known| known.name == name) else {
         let all: Vec<&str> = names().collect();
         if all.is_empty() {
             bail!("this wharf was built without built-in plugins; `cargo xtask build` builds one that has them");
         }
         bail!("there is no built-in plugin `{}`; there are: {}", name.escape_debug(), all.join(", "));
     };
-    let component = decompress_to_vec_with_limit(deflated, MAX_BYTES)
-        .map_err(|error| anyhow!("the built-in plugin `{name}`: its bytes in the program are damaged: {error}"))?;
-    Ok(Component::built_in(name, Bytes::from(component)))
+    Ok(Component::built_in(found))
 }
 
 /// Adds what a built-in plugin has if its table does not say otherwise: the machine's time zone, the person's name for commits, and

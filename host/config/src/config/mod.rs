@@ -65,7 +65,7 @@ pub use raw::Instances;
 pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
-pub use source::{Located, PluginSource, SourceState};
+pub use source::{BuiltIn, Located, PluginSource, SourceState};
 pub use state_keys::StateKeySource;
 pub use telemetry::Telemetry;
 pub use trusted::registry;

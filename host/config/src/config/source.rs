@@ -2,6 +2,7 @@
 //! an embedding program.
 
 use std::{
+    borrow::Cow,
     fmt,
     fs::File,
     hash::{Hash, Hasher},
@@ -12,6 +13,7 @@ use std::{
 
 use anyhow::Result;
 use bytes::Bytes;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use sha2::Sha256;
 
 use super::{existing::ExistingServer, sources::PublishedPlugin};
@@ -30,29 +32,60 @@ pub enum PluginSource {
 /// A component in memory. Components with the same bytes are equal.
 #[derive(Clone)]
 pub struct Component {
-    digest: [u8; 32],
-    bytes: Bytes,
-    /// Its name, if it is built into the binary.
-    built_in: Option<&'static str>,
+    digest: Digest,
+    bytes: Held,
 }
+
+#[derive(Clone)]
+enum Held {
+    Plain(Bytes),
+    BuiltIn(&'static BuiltIn),
+}
+
+/// A plugin in the program. It is inflated only when it is read, which it need not be once its compiled code is in the cache.
+#[derive(Debug)]
+pub struct BuiltIn {
+    pub name: &'static str,
+    /// The SHA-256 of the component.
+    pub digest: [u8; 32],
+    /// The component, [deflated](https://www.rfc-editor.org/rfc/rfc1951).
+    pub deflated: &'static [u8],
+}
+
+/// The limit for inflating a component, which those in the program stay below.
+const MAX_INFLATED_BYTES: usize = 64 << 20;
 
 impl Component {
     pub fn new(bytes: Bytes) -> Self {
-        Self { digest: <Sha256 as sha2::Digest>::digest(&bytes).into(), bytes, built_in: None }
+        let digest: [u8; 32] = <Sha256 as sha2::Digest>::digest(&bytes).into();
+        Self { digest: digest.into(), bytes: Held::Plain(bytes) }
     }
 
-    pub fn built_in(name: &'static str, bytes: Bytes) -> Self {
-        Self { built_in: Some(name), ..Self::new(bytes) }
+    pub fn built_in(built_in: &'static BuiltIn) -> Self {
+        Self { digest: built_in.digest.into(), bytes: Held::BuiltIn(built_in) }
     }
 
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The name, if it is built into the binary.
+    fn name(&self) -> Option<&'static str> {
+        match &self.bytes {
+            Held::Plain(_) => None,
+            Held::BuiltIn(BuiltIn { name, .. }) => Some(name),
+        }
+    }
+
+    pub fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
+        match &self.bytes {
+            Held::Plain(bytes) => Ok(Cow::Borrowed(bytes)),
+            Held::BuiltIn(BuiltIn { name, deflated, .. }) => decompress_to_vec_with_limit(deflated, MAX_INFLATED_BYTES)
+                .map(Cow::Owned)
+                .map_err(|error| io::Error::other(format!("its bytes in the program are damaged ({name}): {error}"))),
+        }
     }
 }
 
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.built_in {
+        match self.name() {
             Some(name) => write!(f, "the built-in plugin {name}"),
             None => f.write_str("a component in memory"),
         }
@@ -75,7 +108,7 @@ impl Hash for Component {
 
 impl fmt::Debug for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.bytes.len())
+        write!(f, "{self}, {}", self.digest)
     }
 }
 
@@ -100,7 +133,7 @@ pub enum Located<'a> {
 impl PluginSource {
     /// Whether the component is built into the binary.
     pub fn is_built_in(&self) -> bool {
-        matches!(self, Self::Bytes(Component { built_in: Some(_), .. }))
+        matches!(self, Self::Bytes(component) if component.name().is_some())
     }
 
     /// The path in the config, or of a file that an embedding program names.
@@ -155,13 +188,21 @@ impl Located<'_> {
         }
     }
 
+    /// The digest of the component, if it can be told without reading a file.
+    pub fn digest(&self) -> Option<&Digest> {
+        match self {
+            Self::File { .. } => None,
+            Self::Bytes(component) => Some(&component.digest),
+        }
+    }
+
     /// Opens a file that contains the component, positioned at its start.
     pub fn open(&self) -> io::Result<File> {
         match self {
             Self::File { path, .. } => File::open(path),
             Self::Bytes(component) => {
                 let mut file = in_memory()?;
-                file.write_all(&component.bytes)?;
+                file.write_all(&component.bytes()?)?;
                 file.rewind()?;
                 Ok(file)
             }

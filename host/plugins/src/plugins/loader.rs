@@ -57,8 +57,14 @@ impl Loader {
         let code = match known {
             Some(cached) => cached.code,
             None => {
-                let file = located.open().map_err(unreadable)?;
-                let code = self.load(&config.id, file, slow).await;
+                let kept = match located.digest() {
+                    Some(digest) => self.sandbox.kept(digest).await.map_err(|error| Problem::new(Stage::Load, error)),
+                    None => Ok(None),
+                };
+                let code = match kept.transpose() {
+                    Some(code) => code,
+                    None => self.load(&config.id, located.open().map_err(unreadable)?, slow).await,
+                };
                 // `state` was taken before the file was read, so a change during the read causes another read.
                 self.cache.lock().insert(config.source.clone(), Cached { state, code: code.clone() });
                 code

@@ -148,6 +148,12 @@ impl Sandbox {
         .await
     }
 
+    /// Returns the code of the component with this digest, if it is in the cache.
+    pub async fn kept(self: &Arc<Self>, digest: &wharf_base::digest::Digest) -> Result<Option<Code>, LoadError> {
+        let digest = *digest.as_bytes();
+        self.cached(digest, cache::key(self.compiler(), &digest)).await
+    }
+
     /// Returns the code from the cache, if it is there and can be used.
     async fn cached(self: &Arc<Self>, digest: [u8; 32], key: String) -> Result<Option<Code>, LoadError> {
         let sandbox = Arc::clone(self);
