@@ -32,7 +32,7 @@ class Host:
     def list_changed(self, which): heard.append(["changed", which])
     def resource_updated(self, uri): heard.append(["updated", uri])
     def config(self): return "{}"
-    def directories(self): return [Directory("/open", True)]
+    def directories(self): return [Directory(placed.get("OPEN", "/open"), True)]
 
 _call.host = Host()
 import os
@@ -124,6 +124,27 @@ class Serving(unittest.TestCase):
             [["home", {}, []]],
         )
         self.assertEqual(said["results"][0][0], ["/open /open/x"])
+
+    def test_the_first_folder_is_the_working_folder_until_the_server_leaves_it(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.realpath(folder)
+            os.mkdir(f"{place}/below")
+            said = self.serve(
+                """
+                import os
+                from mcp.server.fastmcp import FastMCP
+                mcp = FastMCP("demo")
+
+                @mcp.tool()
+                def here(to: str) -> str:
+                    before = os.getcwd()
+                    os.chdir(to)
+                    return before
+                """,
+                [["here", {"to": "below"}, []], ["here", {"to": "."}, []]],
+                {"OPEN": place},
+            )
+        self.assertEqual([one[0] for one in said["results"]], [[place], [f"{place}/below"]])
 
     def test_long_instructions_are_cut(self) -> None:
         said = self.serve(

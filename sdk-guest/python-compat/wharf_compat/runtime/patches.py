@@ -215,6 +215,17 @@ def _temporary() -> list[str]:
     return [one.path for one in directories() if one.writable] if _call.host is not None else []
 
 
+def enter_folder(last: str | None) -> str | None:
+    """Makes the first folder that is open to the call the working folder, unless it was that in the last call: the server may have gone
+    elsewhere since. Returns it."""
+    first = next((one.path for one in directories()), None) if _call.host is not None else None
+    if first is not None and first != last:
+        # A folder that is gone is told by whatever uses it.
+        with contextlib.suppress(OSError):
+            os.chdir(first)
+    return first
+
+
 def _home() -> str | None:
     """Returns the first folder that the call can write to: the home folder of the server's own code."""
     return next(iter(_temporary()), None)

@@ -61,6 +61,8 @@ class Served(Plugin):
         """The lists that it gave, by their methods."""
         self.taken = False
         """Whether the code of now was taken, in a component for `wharf dev`."""
+        self.folder: str | None = None
+        """The first folder that was open to the last call."""
 
     # At build time.
 
@@ -306,6 +308,7 @@ class Served(Plugin):
 
         def run() -> Any:
             os.environ.setdefault("HOME", watch.HOME)
+            self.folder = patches.enter_folder(self.folder)
             wire = self._connected()
             patches.refused.clear()
             meta = json.loads(call.more).get("meta") or {}
