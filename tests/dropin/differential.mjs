@@ -1,7 +1,7 @@
 // Asks the reference servers and wharf's plugins the same, on the same files, and compares the answers.
 //
 //   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--python-1 PROGRAM] [--only NAME]
-//     [--brief] [--timing] [--show N] [--folder DIR]
+//     [--brief] [--timing] [--figures [--table FILE]] [--show N] [--folder DIR]
 //
 // `--only` compares one plugin, `--brief` those whose reference servers answer in a moment. `--python` is an interpreter that has the
 // reference servers for time, fetch and git, `--python-1` one that has that for SQLite. Fails if fewer than 97 of 100 answers are
@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { cases } from './cases.mjs';
 import { compare, missing } from './compare.mjs';
 import { fetch } from './fetch.mjs';
+import { figures } from './figures.mjs';
 import { git } from './git.mjs';
 import { INTENDED } from './intended.mjs';
 import { memory } from './memory.mjs';
@@ -37,6 +38,8 @@ const options = parseArgs({
     only: { type: 'string' },
     brief: { type: 'boolean', default: false },
     timing: { type: 'boolean', default: false },
+    figures: { type: 'boolean', default: false },
+    table: { type: 'string' },
     show: { type: 'string', default: '20' },
   },
 }).values;
@@ -107,6 +110,11 @@ async function answers(start, asked) {
 
 /** Detects additional files that a server leaves behind. */
 const plain = (seen) => seen.map((entry) => entry.map(String));
+
+if (options.figures) {
+  await figures({ ...options, home, env });
+  process.exit(0);
+}
 
 let failed = false;
 function complain(line) {

@@ -32,6 +32,10 @@ export class Server {
     return server;
   }
 
+  get pid() {
+    return this.#child.pid;
+  }
+
   #send(message) {
     this.#child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   }

@@ -82,7 +82,7 @@ const CHECKS: [Check; 20] = [
     Check {
         name: "dropin",
         what: "answers of the plugins next to those of the reference servers that they replace; --brief for four of seven, --only NAME, \
-               --timing",
+               --timing; --figures: what both take, --table FILE",
         needs: "npm, Python 3",
         merge: Some((&["--brief"], 1.5)),
         release: Some((&[], 5.0)),

@@ -56,7 +56,8 @@ cargo xtask bench      compares wharf with the official SDK without a sandbox an
 cargo xtask package    builds the binary that is packaged, and packages it at target/dist/ (archive, npm, wheel, mcpb, deb); --binary FILE
                        packages that one, --only KIND, --check installs and uses each, --build-only; needs npm and Python 3
 cargo xtask generate   writes what is generated: docs/contract.md, docs/config.md, docs/wharf.schema.json, docs/limits.md, the table in
-                       CONTRIBUTING.md, and the accepted weight of the project in xtask/budget.txt
+                       CONTRIBUTING.md, and the accepted weight of the project in xtask/budget.txt; --pictures draws those in docs/pictures from
+                       real runs, which needs Python 3
 cargo xtask toolchain  prints the name of the Rust toolchain that these commands use, and installs it if the machine's is too old
 
 demo, test, try and check share one build, at target/debug. It is for trying and for tests.
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "package" if rest == ["--build-only"] => release::shipped(&root()),
         "package" => package::run_command(&root(), rest),
+        "generate" if rest == ["--pictures"] => pictures(),
         "generate" => generate(),
         "toolchain" => toolchain::print(),
         _ => {
@@ -161,6 +163,17 @@ fn generate() -> Result<()> {
     run(tests.env("WRITE_LIMITS", "1"))?;
     // Comes last, because it counts the words of what was written.
     tidy(&["budget"])
+}
+
+/// Draws the pictures of the README.
+fn pictures() -> Result<()> {
+    let root = root();
+    tree::prepare(&["demo"])?;
+    let source = root.join("tests/pictures");
+    let python = installed::python(&source.join("requirements.txt"), &root.join("target/pictures"))?;
+    let mut command = Command::new(python);
+    command.arg(source.join("record.py")).arg(tree::wharf()).arg(tree::built("demo"));
+    run(command.arg(root.join("docs/pictures")))
 }
 
 fn soak(_: &Path, rest: &[String]) -> Result<()> {

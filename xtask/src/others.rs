@@ -12,7 +12,7 @@ use crate::{
 
 /// Sends the same requests to the reference servers and to the plugins, and compares the answers.
 pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
-    let is_brief = rest.iter().any(|argument| argument == "--brief");
+    let is_brief = rest.iter().any(|argument| argument == "--brief" || argument == "--figures");
     prepare(&[])?;
     let (source, target) = (root.join("tests/dropin"), root.join("target/dropin"));
     installed::npm(&source, &target)?;
