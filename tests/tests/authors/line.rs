@@ -42,11 +42,51 @@ async fn a_package_is_built_once_for_each_version_and_arguments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_files_say_of_a_server_is_shown_without_its_build() {
+    let existing = Existing::new("hello", "");
+    existing.folder.write(
+        "weather/server.py",
+        "# /// script\n# dependencies = ['mcp', 'httpx>=0.27']\n# ///\nimport os, subprocess\nfrom mcp.server import Server\n\
+         # see https://docs.example\nKEY = os.environ['API_KEY']\nurl = \"https://api.example:8443/v1\"\n",
+    );
+    existing.folder.write(
+        "notes/index.ts",
+        "import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';\nspawn(process.env.TOKEN);\nimport { spawn } from 'node:child_process';\n",
+    );
+    existing.folder.write("notes/package.json", "{ \"dependencies\": { \"zod\": \"^4\" } }");
+    existing.folder.write("other/plain.py", "print('\\x1b[2J')\n");
+    for (file, expected, absent) in [
+        (
+            "weather/server.py",
+            "language: Python\npackages: httpx>=0.27, mcp\nits source names the variable API_KEY (server.py:7)\n\
+             its source names https://api.example:8443 (server.py:8)\nits source names subprocess (server.py:4): a plugin cannot start programs\n\
+             note: --build",
+            "docs.example",
+        ),
+        (
+            "notes/index.ts",
+            "packages: zod ^4\nits source names the variable TOKEN (index.ts:2)\nits source names child_process (index.ts:3): a plugin",
+            "SDK",
+        ),
+        ("other/plain.py", "none of its files names an SDK for MCP", "packages:"),
+    ] {
+        let shown = existing.folder.run(&["inspect", file], &existing.environment()).await;
+        let said = stdout(&shown);
+        assert!(
+            shown.status.success() && said.contains(expected) && !said.contains(absent),
+            "{said}{}",
+            stderr(&shown)
+        );
+    }
+    assert_eq!(existing.counts(), (0, 0), "nothing of them has run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_called_after_the_arguments_of_its_server() {
     let existing = Existing::new("hello", "");
     let line = ["npx", "-y", "@own/notes", "--stdio"];
     let refused = existing.folder.run(&[&["inspect"], &line[..]].concat(), &existing.environment()).await;
-    assert!(stderr(&refused).contains("npm:@own/notes: this server is not built"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("npm:@own/notes: this package is not built"), "{}", stderr(&refused));
     assert_eq!(existing.counts(), (0, 0), "nothing of it has run");
     let words = [&["call"], &line[..], &["greet", "name=Ada"]].concat();
     let called = existing.folder.run(&words, &existing.environment()).await;

@@ -16,12 +16,16 @@ use crate::authoring::{
     build::Until,
     existing::{
         detached,
+        inputs::Inputs,
         make::{admit, is_built, make},
+        outline::outline,
         started::meant,
     },
 };
 use wharf_base::text::escaped;
-use wharf_config::config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference};
+use wharf_config::config::{
+    self, CommandLine, Named, Positional, builtin, existing::ExistingServer, reference::SourceReference,
+};
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 use wharf_policy::access::wants::want::because;
 
@@ -51,11 +55,10 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         if command.build {
             make(server, Until::Interrupted).await?;
         } else {
-            ensure!(
-                is_built(server, &admit(server)?),
-                "{}: this server is not built, or has changed since; add --build to build it, which runs its package manager and its own code",
-                server.named()
-            );
+            let inputs = admit(server)?;
+            if !is_built(server, &inputs) {
+                return show_outline(server, &inputs);
+            }
         }
     }
     let path = server.map(|server| server.component()).or(plugin);
@@ -95,6 +98,21 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
             print(&format!("  {import}"))?;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what is known of a server without its build.
+fn show_outline(server: &ExistingServer, inputs: &Inputs) -> Result<ExitCode> {
+    const ASKS: &str =
+        "--build builds it, which runs its package manager and, in confinement, its own code, and shows what it offers";
+    ensure!(
+        !inputs.files.is_empty(),
+        "{}: this package is not built, and none of its files are here; {ASKS}",
+        server.named()
+    );
+    print(&format!("{}: not built, or changed since; this is what its files say", server.named()))?;
+    outline(server, inputs)?.iter().try_for_each(|line| print(line))?;
+    print(&format!("note: {ASKS}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,6 +14,7 @@ pub mod inputs;
 pub mod line;
 mod locks;
 pub mod make;
+pub mod outline;
 pub mod project;
 pub mod started;
 mod tools;

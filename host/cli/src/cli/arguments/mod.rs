@@ -265,7 +265,7 @@ pub struct AuditLines {
 #[command(group = clap::ArgGroup::new("subject").required(true))]
 pub struct Inspect {
     /// The component; where one is published, such as oci://REGISTRY/REPOSITORY; or an existing MCP server in Python, TypeScript or
-    /// JavaScript, which is made into a plugin first
+    /// JavaScript, of which only its files are read unless it is built
     #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// The line that starts an existing MCP server without wharf, such as `npx -y NAME`; the `--` before it may be left out
