@@ -16,6 +16,7 @@ mod bundle;
 mod deb;
 mod npm;
 mod platform;
+mod script;
 mod used;
 mod wheel;
 
@@ -24,7 +25,7 @@ use platform::Platform;
 /// The name of the packages on npm and PyPI, where `wharf` is taken. npm's packages with binaries are in a scope of this name.
 const NAME: &str = "wharf-mcp";
 /// The kinds of packages, as `--only` takes them.
-const KINDS: [&str; 5] = ["archive", "npm", "wheel", "mcpb", "deb"];
+const KINDS: [&str; 6] = ["archive", "npm", "wheel", "mcpb", "deb", "install"];
 
 /// The inputs of all packages, and the folders they are made in.
 struct Release {
@@ -32,6 +33,8 @@ struct Release {
     version: String,
     description: String,
     license: String,
+    /// Where the releases are, once Cargo.toml says so.
+    repository: Option<String>,
     platform: &'static Platform,
     /// The stripped binary. Function names are a fifth of the file before.
     binary: PathBuf,
@@ -113,6 +116,7 @@ impl Release {
             version: wharf.version.to_string(),
             description: wharf.description.clone().context("no description")?,
             license: wharf.license.clone().context("no license")?,
+            repository: wharf.repository.clone(),
             platform,
             binary,
             out,
@@ -128,6 +132,7 @@ impl Release {
             "npm" => npm::make(self),
             "wheel" => wheel::make(self),
             "mcpb" => bundle::make(self),
+            "install" => script::make(self),
             _ => deb::make(self),
         }
     }
@@ -141,6 +146,7 @@ impl Release {
             "npm" => npm::try_it(self, &place),
             "wheel" => wheel::try_it(self, &place),
             "mcpb" => bundle::try_it(self, &place),
+            "install" => script::try_it(self, &place),
             _ => deb::try_it(self, &place),
         }
     }
