@@ -54,8 +54,8 @@ export async function figures({ bin, modules, python, home, env, table }) {
   await both(async (begin) => stop(await timed(begin, listed)));
 
   for (const [what, file, tool] of [
-    ['a screenshot (PNG, 72 KB): tokens besides the picture', 'screen.png', 'read_media_file'],
-    ['a source file of 11 KB: tokens', 'source.rs', 'read_text_file'],
+    ['a picture of 72 KB, where agents pass on structured content: tokens besides it', 'screen.png', 'read_media_file'],
+    ['a source file of 11 KB, there: tokens', 'source.rs', 'read_text_file'],
   ]) {
     const of = async (begin) => {
       const servers = await begin();
@@ -84,7 +84,7 @@ export async function figures({ bin, modules, python, home, env, table }) {
     }
     return median(times);
   };
-  rows.push(['start of all six at once, until their tools are listed', ...(await both(starts)).map((ms) => `${(ms / 1000).toFixed(2)} s`)]);
+  rows.push(['start of all six at once until listed, compiled before', ...(await both(starts)).map((ms) => `${(ms / 1000).toFixed(2)} s`)]);
   for (const sessions of [1, SESSIONS]) {
     const memory = async (begin) => {
       const servers = [];
@@ -94,7 +94,7 @@ export async function figures({ bin, modules, python, home, env, table }) {
       await stop({ servers });
       return bytes;
     };
-    const what = sessions === 1 ? 'memory of all six' : `memory of all six in ${sessions} sessions at once`;
+    const what = sessions === 1 ? 'memory of all six, idle' : `memory of all six in ${sessions} sessions at once, idle`;
     rows.push([what, ...(await both(memory)).map((bytes) => `${number(Math.round(bytes / MIB))} MiB`)]);
   }
   const made = [['', 'reference servers', 'wharf'], ['---', '---', '---'], ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

@@ -53,8 +53,8 @@ mcp.run()
 '''
 
 
-def run(line, folder, env):
-    """Runs a line of shell in a terminal; returns what that shows."""
+def run(line, folder, env, ends=(0,)):
+    """Runs a line of shell in a terminal, which has to end with one of these codes; returns what that shows."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     process = subprocess.Popen(["bash", "-c", line], cwd=folder, env=env, stdin=child, stdout=child, stderr=child)
@@ -68,7 +68,8 @@ def run(line, folder, env):
         if not read:
             break
         shown += read
-    process.wait()
+    if process.wait() not in ends:
+        raise SystemExit(f"{line} ended with {process.returncode}: {shown.decode()}")
     os.close(parent)
     return shown.decode().replace("\r\n", "\n")
 
@@ -104,16 +105,16 @@ def sandboxed(wharf, folder, into):
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     env = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": cache, "PATH": f"{programs}:{os.environ['PATH']}", "TERM": "xterm-256color"}
     # What is installed and compiled for it is the same every time.
-    run("wharf call server.py read path=/", place, env)
+    run("wharf inspect --build server.py", place, env)
     lines = []
-    for line in [
-        "cat server.py",
-        "wharf call server.py read path=list.txt",
-        "wharf call server.py notes read path=list.txt",
-        "wharf call server.py notes read path=~/.ssh/id_ed25519",
+    for line, ends in [
+        ("cat server.py", 0),
+        ("wharf call server.py read path=notes/list.txt", 1),
+        ("wharf call server.py notes read path=list.txt", 0),
+        ("wharf call server.py notes read path=~/.ssh/id_ed25519", 1),
     ]:
         lines.append(Text.assemble(("$ ", "bold green"), (line, "bold")))
-        shown = run(line, place, env).replace(str(home), "~")
+        shown = run(line, place, env, (ends,)).replace(str(home), "~")
         lines += [seen(text) for text in re.sub(r"\x1b\[[0-9;]*m", "", shown).rstrip("\n").split("\n")]
         lines.append(Text(""))
     draw(lines[:-1], "A server in Python, as it is, in wharf's sandbox", into / "sandbox.svg", "fold")

@@ -8,7 +8,7 @@ use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::LazyLock,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::time::{ClockId, clock_gettime};
@@ -42,8 +42,9 @@ struct Left {
     errors: Cell<u32>,
     /// The lowest address to which the stack may grow.
     floor: Cell<usize>,
-    /// The time on a core at which the work of the thread ends.
+    /// The time on a core at which the work of the thread ends, and the moment at which nobody waits for it any more.
     until: Cell<Option<Duration>>,
+    waited: Cell<Option<Instant>>,
     /// The maximum length of a text and of a name that may be matched against patterns. They are bounded because a match cannot be
     /// interrupted.
     text: Cell<usize>,
@@ -57,6 +58,7 @@ thread_local! {
             errors: Cell::new(u32::MAX),
             floor: Cell::new(0),
             until: Cell::new(None),
+            waited: Cell::new(None),
             text: Cell::new(usize::MAX),
             name: Cell::new(usize::MAX),
         }
@@ -69,6 +71,7 @@ struct Budget {
     errors: u32,
     floor: usize,
     until: Option<Duration>,
+    waited: Option<Instant>,
     text: usize,
     name: usize,
 }
@@ -117,7 +120,8 @@ pub fn pay(cost: u64) {
 #[cold]
 #[inline(never)]
 pub fn look_at_clock() {
-    if LEFT.with(|left| left.until.get()).is_some_and(|until| on_core() >= until) {
+    let (until, waited) = LEFT.with(|left| (left.until.get(), left.waited.get()));
+    if until.is_some_and(|until| on_core() >= until) || waited.is_some_and(|waited| Instant::now() >= waited) {
         stop(Exhausted::Time);
     }
 }
@@ -161,12 +165,13 @@ fn address() -> usize {
 }
 
 fn replace(budget: Budget) -> Budget {
-    let Budget { steps, errors, floor, until, text, name } = budget;
+    let Budget { steps, errors, floor, until, waited, text, name } = budget;
     LEFT.with(|left| Budget {
         steps: left.steps.replace(steps),
         errors: left.errors.replace(errors),
         floor: left.floor.replace(floor),
         until: left.until.replace(until),
+        waited: left.waited.replace(waited),
         text: left.text.replace(text),
         name: left.name.replace(name),
     })
@@ -202,7 +207,7 @@ pub fn here<T>(lengths: Lengths, work: impl FnOnce() -> T) -> Result<T, Exhauste
     let floor = address().saturating_sub(MAX_STACK_BYTES_HERE);
     let less = |bytes: usize| if bytes == usize::MAX { bytes } else { bytes / LENGTH_DIVISOR_HERE };
     let (text, name) = (less(lengths.text), less(lengths.name));
-    within(Budget { steps: MAX_STEPS_HERE, errors: u32::MAX, floor, until: None, text, name }, work)
+    within(Budget { steps: MAX_STEPS_HERE, errors: u32::MAX, floor, until: None, waited: None, text, name }, work)
 }
 
 /// Runs a part of the work within tighter limits on steps and described problems. All other limits of the current budget still apply.
@@ -212,15 +217,17 @@ pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, E
         errors,
         floor: left.floor.get(),
         until: left.until.get(),
+        waited: left.waited.get(),
         text: left.text.get(),
         name: left.name.get(),
     });
     within(budget, work)
 }
 
-/// Runs work on a checking thread, for at most `limit` on a core.
+/// Runs work on a checking thread, for at most `limit` on a core, and until `waited`, if somebody waits only until then.
 pub async fn run<T: Send + 'static>(
     limit: Duration,
+    waited: Option<Instant>,
     lengths: Lengths,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Exhausted> {
@@ -229,7 +236,7 @@ pub async fn run<T: Send + 'static>(
         let floor = address().saturating_sub(STACK_BYTES - RESERVED_STACK_BYTES);
         let Lengths { text, name } = lengths;
         let until = Some(on_core().saturating_add(limit));
-        within(Budget { steps: MAX_STEPS, errors: u32::MAX, floor, until, text, name }, work)
+        within(Budget { steps: MAX_STEPS, errors: u32::MAX, floor, until, waited, text, name }, work)
     });
     match done.await {
         Ok(done) => done,
@@ -259,17 +266,17 @@ mod tests {
         assert_eq!(here(Lengths::ANY, || part(3, 0, || pay(4))), Ok(Err(Exhausted::Steps)));
         assert_eq!(here(Lengths::ANY, || part(3, 1, || (0..2).for_each(|_| pay_error()))), Ok(Err(Exhausted::Errors)));
         let limit = Duration::from_secs(60);
-        assert_eq!(run(limit, Lengths::ANY, || deep(50_000)).await, Ok(50_000));
-        assert_eq!(run(limit, Lengths::ANY, || deep(usize::MAX)).await, Err(Exhausted::Stack));
+        assert_eq!(run(limit, None, Lengths::ANY, || deep(50_000)).await, Ok(50_000));
+        assert_eq!(run(limit, None, Lengths::ANY, || deep(usize::MAX)).await, Err(Exhausted::Stack));
         let endless = || loop {
             LEFT.with(|left| left.steps.set(u64::MAX));
             pay(1);
             look_at_clock();
         };
-        assert_eq!(run(Duration::from_millis(20), Lengths::ANY, endless).await, Err::<(), _>(Exhausted::Time));
+        assert_eq!(run(Duration::from_millis(20), None, Lengths::ANY, endless).await, Err::<(), _>(Exhausted::Time));
         let lengths = Lengths { text: 1000, name: 10 };
-        assert_eq!(run(limit, lengths, || pay_text(1000)).await, Ok(()));
-        assert_eq!(run(limit, lengths, || pay_name(11)).await, Err(Exhausted::Text));
+        assert_eq!(run(limit, None, lengths, || pay_text(1000)).await, Ok(()));
+        assert_eq!(run(limit, None, lengths, || pay_name(11)).await, Err(Exhausted::Text));
         assert_eq!(here(lengths, || pay_text(5)), Err(Exhausted::Text));
         assert_eq!(here(Lengths::ANY, || deep(10)), Ok(10), "nothing is left of it");
     }
@@ -277,6 +284,6 @@ mod tests {
     #[tokio::test]
     async fn panics_stay_panics() {
         let work = || assert!(std::hint::black_box(false), "on purpose");
-        assert!(tokio::spawn(run(LIST_CHECK_TIMEOUT, Lengths::ANY, work)).await.unwrap_err().is_panic());
+        assert!(tokio::spawn(run(LIST_CHECK_TIMEOUT, None, Lengths::ANY, work)).await.unwrap_err().is_panic());
     }
 }

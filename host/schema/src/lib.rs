@@ -226,9 +226,10 @@ impl Schema {
             }
         }
         let (validator, text) = (Arc::clone(&self.validator), self.text.clone());
+        let waited = Some(std::time::Instant::now() + limit);
         let work = async {
             let place = turns.wait(party).await;
-            budget::run(limit, self.lengths, move || {
+            budget::run(limit, waited, self.lengths, move || {
                 let checked = check_rewritten(&validator, &text, value);
                 // The place is held until the thread is free again, even if the caller has stopped waiting.
                 drop(place);

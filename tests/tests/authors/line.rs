@@ -1,5 +1,7 @@
 //! `wharf run npx -y NAME` and the like: the line that starts a server without wharf, with one word in front.
 
+use std::os::unix::fs::symlink;
+
 use e2e::{
     Value,
     folder::{stderr, stdout},
@@ -55,6 +57,8 @@ async fn what_files_say_of_a_server_is_shown_without_its_build() {
     );
     existing.folder.write("notes/package.json", "{ \"dependencies\": { \"zod\": \"^4\" } }");
     existing.folder.write("other/plain.py", "print('\\x1b[2J')\n");
+    existing.folder.write("secret.txt", "hunter2\n");
+    symlink("../secret.txt", existing.folder.join("other/requirements.txt")).unwrap();
     for (file, expected, absent) in [
         (
             "weather/server.py",

@@ -209,9 +209,10 @@ impl Installer {
         listing: Arc<wharf_sandbox::Listing>,
     ) -> Result<Arc<Offer>, Problem> {
         let (account, config) = (self.ledger.plugin(), Arc::clone(config));
-        let checked =
-            budget::run(budget::LIST_CHECK_TIMEOUT, Lengths::ANY, move || bridge::offer(&config, listing, &account))
-                .await;
+        let checked = budget::run(budget::LIST_CHECK_TIMEOUT, None, Lengths::ANY, move || {
+            bridge::offer(&config, listing, &account)
+        })
+        .await;
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
         offer.map(Arc::new).map_err(|text| Problem::new(Stage::List, text))
     }

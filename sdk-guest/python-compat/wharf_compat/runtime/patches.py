@@ -220,9 +220,11 @@ def enter_folder(last: str | None) -> str | None:
     elsewhere since. Returns it."""
     first = next((one.path for one in directories()), None) if _call.host is not None else None
     if first is not None and first != last:
-        # A folder that is gone is told by whatever uses it.
-        with contextlib.suppress(OSError):
+        try:
             os.chdir(first)
+        except OSError:
+            # A folder that is gone is told by whatever uses it.
+            return last
     return first
 
 

@@ -16,8 +16,9 @@ use super::inputs::Inputs;
 use wharf_base::text::escaped;
 use wharf_config::config::existing::{ExistingServer, Language};
 
-/// How many things of one kind are named.
+/// How many things of one kind are named, and how much of a name is shown.
 const MAX_NAMED: usize = 40;
+const MAX_NAME_BYTES: usize = 120;
 
 /// What a line of source may name: the pattern, and the words around the name.
 type Finder = (&'static str, &'static str, &'static str);
@@ -41,31 +42,37 @@ const OF_NODE: [Finder; 4] = [
 
 /// Returns lines about a server.
 pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> {
-    let finders = match server.language {
-        Language::Python => OF_PYTHON,
-        Language::Node => OF_NODE,
+    let (finders, comments) = match server.language {
+        Language::Python => (OF_PYTHON, ["#"].as_slice()),
+        Language::Node => (OF_NODE, ["//", "* "].as_slice()),
     };
     let finders = finders.map(|(pattern, before, after)| Regex::new(pattern).map(|pattern| (pattern, before, after)));
     let finders = finders.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut found = vec![BTreeMap::new(); finders.len()];
     let (mut packages, mut more, mut is_server) = (Vec::new(), 0, false);
     for file in &inputs.files {
-        let Ok(contents) = fs::read(server.root.join(file)) else { continue };
+        // A link of a stranger's server could lead to a person's key.
+        let path = fs::canonicalize(server.root.join(file)).ok().filter(|path| path.starts_with(&server.root));
+        let Some(Ok(contents)) = path.map(fs::read) else { continue };
         let contents = String::from_utf8_lossy(&contents);
-        packages.extend(listed(file, &contents));
-        is_server |= contents.contains("mcp");
+        let is_entry = server.root.join(file) == server.entry;
+        if is_entry || server.language.manifests().iter().any(|manifest| file == Path::new(manifest)) {
+            packages.extend(listed(file, &contents));
+        }
+        is_server |= ["mcp", "modelcontextprotocol"].iter().any(|name| contents.contains(name));
         if Language::of(file).is_none() {
             continue;
         }
         for (number, line) in contents.lines().enumerate() {
-            if ["#", "//", "*"].iter().any(|comment| line.trim_start().starts_with(comment)) {
+            if comments.iter().any(|comment| line.trim_start().starts_with(comment)) {
                 continue;
             }
             for ((pattern, ..), found) in finders.iter().zip(&mut found) {
                 for name in pattern.captures_iter(line).filter_map(|captures| captures.get(1)) {
+                    let name = cut(name.as_str());
                     match found.len() {
-                        MAX_NAMED.. if !found.contains_key(name.as_str()) => more += 1,
-                        _ => drop(found.entry(name.as_str().to_owned()).or_insert((file.clone(), number + 1))),
+                        MAX_NAMED.. if !found.contains_key(&name) => more += 1,
+                        _ => drop(found.entry(name).or_insert((file.clone(), number + 1))),
                     }
                 }
             }
@@ -73,9 +80,14 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
     }
     packages.sort();
     packages.dedup();
+    more += packages.len().saturating_sub(MAX_NAMED);
+    packages.truncate(MAX_NAMED);
     let mut lines = vec![format!("language: {}", server.language.title())];
     if !packages.is_empty() {
-        lines.push(format!("packages: {}", packages.iter().map(|name| escaped(name)).collect::<Vec<_>>().join(", ")));
+        lines.push(format!(
+            "packages: {}",
+            packages.iter().map(|name| escaped(&cut(name))).collect::<Vec<_>>().join(", ")
+        ));
     }
     for ((_, before, after), found) in finders.iter().zip(found) {
         let place = |(name, (file, line)): (String, (PathBuf, usize))| {
@@ -91,6 +103,11 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
         lines.push(format!("and {more} more"));
     }
     Ok(lines)
+}
+
+/// Returns the beginning of a name, which a stranger may have made long.
+fn cut(name: &str) -> String {
+    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or(name).to_owned()
 }
 
 /// Returns the packages that a manifest lists, or the script itself (PEP 723).
