@@ -238,8 +238,8 @@ async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn call_and_inspect_take_a_server() {
     let existing = Existing::new("hello", "");
-    let refused = existing.folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
-    assert!(folder::stderr(&refused).contains("add --build"), "{}", folder::stderr(&refused));
+    let outline = existing.folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
+    assert!(folder::stdout(&outline).contains("note: --build builds it"), "{}", folder::stderr(&outline));
     assert_eq!(existing.counts(), (0, 0), "nothing of it has run");
     let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=Ada"], &existing.environment()).await;
     assert_eq!(folder::stdout(&called), "Hello, Ada!\n", "{}", folder::stderr(&called));
