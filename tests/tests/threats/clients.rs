@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use e2e::{Folder, MODERN, PATIENCE, Pipe, Server, json, memory_kib, modern_params, plugin, prompt, together};
+use e2e::{
+    Folder, MODERN, PATIENCE, Pipe, Server, is_optimised, json, memory_kib, modern_params, plugin, prompt, together,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -106,8 +108,9 @@ async fn connections_that_show_no_right_make_room() {
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).repeat(2000);
     let (mut open, steps) = (Vec::new(), AtomicUsize::new(0));
-    // 64 requests of each connection are answered, which keeps an unoptimised build busy for long.
-    let patience = Patience::Steps(&steps, 525);
+    // 64 requests of each connection are answered. The other client's turn comes after those of the connections that are open by then, which
+    // an unoptimised build answers more slowly than they come.
+    let patience = Patience::Steps(&steps, if is_optimised() { 525 } else { 1000 });
     during_with(&mut session, "1,050 connections", patience, async {
         for _ in 0..1050 {
             steps.fetch_add(1, Ordering::Relaxed);
