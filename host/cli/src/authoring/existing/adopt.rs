@@ -85,7 +85,7 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
 
 /// Reads a file of a server. A link may lead to another file of the server, and not out of its folder: a stranger's link could lead to a
 /// person's key, which would then be in the plugin.
-fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
+pub(super) fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
     let path = root.join(file);
     let real = fs::canonicalize(&path).with_context(|| text::path(&path)).or_failed()?;
     let within = real.strip_prefix(root).ok().with_context(|| {

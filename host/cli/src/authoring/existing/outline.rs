@@ -1,10 +1,7 @@
 //! What the files of a server say of it, for `wharf inspect` of one that is not built. No code of it is run; its build finds more.
 
-#![expect(clippy::disallowed_methods, reason = "reads the source of the server that the person names")]
-
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -12,13 +9,12 @@ use anyhow::Result;
 use regex::Regex;
 use serde_json::Value;
 
-use super::inputs::Inputs;
-use wharf_base::text::escaped;
+use super::{adopt::inside, inputs::Inputs};
+use wharf_base::text::{clip, escaped};
 use wharf_config::config::existing::{ExistingServer, Language};
 
-/// How many things of one kind are named, and how much of a name is shown.
+/// How many things of one kind are named.
 const MAX_NAMED: usize = 40;
-const MAX_NAME_BYTES: usize = 120;
 
 /// What a line of source may name: the pattern, and the words around the name.
 type Finder = (&'static str, &'static str, &'static str);
@@ -51,9 +47,7 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
     let mut found = vec![BTreeMap::new(); finders.len()];
     let (mut packages, mut more, mut is_server) = (Vec::new(), 0, false);
     for file in &inputs.files {
-        // A link of a stranger's server could lead to a person's key.
-        let path = fs::canonicalize(server.root.join(file)).ok().filter(|path| path.starts_with(&server.root));
-        let Some(Ok(contents)) = path.map(fs::read) else { continue };
+        let Ok(contents) = inside(&server.root, file) else { continue };
         let contents = String::from_utf8_lossy(&contents);
         let is_entry = server.root.join(file) == server.entry;
         if is_entry || server.language.manifests().iter().any(|manifest| file == Path::new(manifest)) {
@@ -69,7 +63,7 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
             }
             for ((pattern, ..), found) in finders.iter().zip(&mut found) {
                 for name in pattern.captures_iter(line).filter_map(|captures| captures.get(1)) {
-                    let name = cut(name.as_str());
+                    let name = clip(name.as_str());
                     match found.len() {
                         MAX_NAMED.. if !found.contains_key(&name) => more += 1,
                         _ => drop(found.entry(name).or_insert((file.clone(), number + 1))),
@@ -86,7 +80,7 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
     if !packages.is_empty() {
         lines.push(format!(
             "packages: {}",
-            packages.iter().map(|name| escaped(&cut(name))).collect::<Vec<_>>().join(", ")
+            packages.iter().map(|name| escaped(&clip(name))).collect::<Vec<_>>().join(", ")
         ));
     }
     for ((_, before, after), found) in finders.iter().zip(found) {
@@ -103,11 +97,6 @@ pub fn outline(server: &ExistingServer, inputs: &Inputs) -> Result<Vec<String>> 
         lines.push(format!("and {more} more"));
     }
     Ok(lines)
-}
-
-/// Returns the beginning of a name, which a stranger may have made long.
-fn cut(name: &str) -> String {
-    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or(name).to_owned()
 }
 
 /// Returns the packages that a manifest lists, or the script itself (PEP 723).
