@@ -15,14 +15,13 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
 import { Server } from './server.mjs';
+import { median } from './timing.mjs';
 
 const SESSIONS = 15;
 const STARTS = 5;
 /** How long the allocators of all have to return what they do not need. */
 const SETTLE_MS = 4_000;
 const MIB = 1024 * 1024;
-
-const median = (times) => times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)];
 
 export async function figures({ bin, modules, python, home, env, table }) {
   const { countTokens } = createRequire(join(modules, 'index.js'))('gpt-tokenizer/encoding/o200k_base');

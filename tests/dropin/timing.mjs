@@ -7,7 +7,7 @@ const ROUNDS = 15;
 const ENTRIES = 10_000;
 const LOG_BYTES = 50 << 20;
 
-const median = (times) => times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)];
+export const median = (times) => times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)];
 
 export async function timing({ reference, wharf, folder, complain }) {
   rmSync(folder, { recursive: true, force: true });

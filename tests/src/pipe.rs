@@ -266,15 +266,16 @@ impl Pipe {
     /// Returns the first message, in the inbox or later, that meets a condition. Other messages stay in the inbox. On a machine that is busy
     /// with other work, this waits for as long as wharf is at work itself.
     pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut worked = vec![cpu_time(self.pid())];
+        let began = cpu_time(self.pid());
+        let mut before = began;
         loop {
             if let Some(message) = self.find_within(PATIENCE, &wanted).await {
                 return message;
             }
-            worked.push(cpu_time(self.pid()));
-            let since = |at: usize| worked[worked.len() - 1].saturating_sub(worked[at]);
-            let is_at_work = since(worked.len() - 2) > PATIENCE / 10 && since(0) < 4 * PATIENCE;
+            let now = cpu_time(self.pid());
+            let is_at_work = now.saturating_sub(before) > PATIENCE / 10 && now.saturating_sub(began) < 4 * PATIENCE;
             assert!(is_at_work, "{what} does not come; there is {:?}", self.inbox);
+            before = now;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
 
 /// Sends the same requests to the reference servers and to the plugins, and compares the answers.
 pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
-    let is_brief = rest.iter().any(|argument| argument == "--brief" || argument == "--figures");
+    let without_sqlite = rest.iter().any(|argument| argument == "--brief" || argument == "--figures");
     prepare(&[])?;
     let (source, target) = (root.join("tests/dropin"), root.join("target/dropin"));
     installed::npm(&source, &target)?;
@@ -21,7 +21,7 @@ pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
     command.arg(source.join("differential.mjs")).arg("--bin").arg(wharf());
     command.arg("--plugins").arg(plugins());
     command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python);
-    if !is_brief {
+    if !without_sqlite {
         c::guests(root, &["sqlite"])?;
         let older = installed::python(&source.join("requirements-1.txt"), &target.join("venv-1"))?;
         command.arg("--python-1").arg(older);
