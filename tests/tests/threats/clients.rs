@@ -12,6 +12,7 @@ use e2e::{Folder, MODERN, PATIENCE, Pipe, Server, json, memory_kib, modern_param
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::Semaphore,
     task::JoinSet,
     time::timeout,
 };
@@ -110,11 +111,13 @@ async fn connections_that_show_no_right_make_room() {
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).repeat(2000);
     let (mut open, mut begun, steps) = (Vec::new(), JoinSet::new(), Arc::new(AtomicUsize::new(0)));
-    // 64 requests of each connection are answered, which takes an unoptimised build longer than to connect. So what counts is the connections
-    // that wharf has begun to answer.
+    // As many at a time wait for their first answer. Without this bound, the slower the build, the more would stand before the other client,
+    // which stands in a queue several times: for a connection, for each request, and for the plugin.
+    let waiting = Arc::new(Semaphore::new(16));
     let patience = Patience::Steps(&steps, 525);
     during_with(&mut session, "1,050 connections", patience, async {
         for _ in 0..1050 {
+            let place = Arc::clone(&waiting).acquire_owned().await.unwrap();
             let Ok(Ok(mut stream)) = timeout(PATIENCE, TcpStream::connect(server.address)).await else {
                 panic!("no connection after {}", open.len())
             };
@@ -125,6 +128,7 @@ async fn connections_that_show_no_right_make_room() {
             begun.spawn(async move {
                 answered.readable().await.ok();
                 steps.fetch_add(1, Ordering::Relaxed);
+                drop(place);
             });
             open.push(stream);
         }
