@@ -1,7 +1,7 @@
-//! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
-//! `wharf call`, as a person would try them, and by clients that look whether their state stays, then the values of expressions in Node.js, in
-//! Python and in a plugin. That is all with `--brief`. Without it also packages of strangers, what docs/existing.md shows, and published
-//! servers by the scripts in `tests/existing`, which compare them with the same servers outside of wharf.
+//! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. `--brief` compares the values of
+//! expressions in Node.js, in Python and in a plugin, which builds one server of each kind and calls it. Without it also small servers by
+//! `wharf call`, as a person would try them, clients that look whether their state stays, packages of strangers, what docs/existing.md shows,
+//! and published servers by the scripts in `tests/existing`, which compare them with the same servers outside of wharf.
 
 use std::{
     env, fs,
@@ -19,31 +19,33 @@ use crate::{
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
-    let wharf = wharf();
-    let folder = root.join("tests/existing");
-    for server in ["notes.py", "notes.ts"] {
-        smoke(root, &wharf, &folder.join("smoke").join(server))?;
-    }
-    hostile(root, &wharf, &folder.join("smoke/hostile.py"))?;
-    let is_brief = rest.iter().any(|argument| argument == "--brief");
+    let (wharf, folder) = (wharf(), root.join("tests/existing"));
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
-    let mut state = Command::new(&program);
-    state.arg(folder.join("state.py")).arg("--wharf").arg(&wharf).arg("--cache").arg(root.join("target/existing"));
-    state
-        .args((!is_brief).then_some("--edit"))
-        .args(["notes.py", "notes.ts"].map(|server| folder.join("smoke").join(server)));
-    run(&mut state).context("a server's state does not stay")?;
+    let is_brief = rest.iter().any(|argument| argument == "--brief");
     if !is_brief {
-        let mut strangers = Command::new(&program);
-        strangers.arg(folder.join("strangers.py")).arg("--wharf").arg(&wharf);
-        run(strangers.arg("--work").arg(root.join("target/existing/strangers")))
-            .context("a package of a stranger got something")?;
+        small(root, &wharf, &folder, &program)?;
         pages::execute(root, &root.join("target/existing/pages"), &program)?;
     }
     let published = (!is_brief).then_some(rest);
     let corpus = Corpus { root, folder, wharf, python: program };
     corpus.npm(published)?;
     corpus.python(published)
+}
+
+/// Tries small servers of this project, in the cache `target/existing`.
+fn small(root: &Path, wharf: &Path, folder: &Path, python: &Path) -> Result<()> {
+    let servers = ["notes.py", "notes.ts"].map(|server| folder.join("smoke").join(server));
+    for server in &servers {
+        smoke(root, wharf, server)?;
+    }
+    hostile(root, wharf, &folder.join("smoke/hostile.py"))?;
+    let mut state = Command::new(python);
+    state.arg(folder.join("state.py")).arg("--wharf").arg(wharf).arg("--cache").arg(root.join("target/existing"));
+    run(state.arg("--edit").args(servers)).context("a server's state does not stay")?;
+    let mut strangers = Command::new(python);
+    strangers.arg(folder.join("strangers.py")).arg("--wharf").arg(wharf);
+    run(strangers.arg("--work").arg(root.join("target/existing/strangers")))
+        .context("a package of a stranger got something")
 }
 
 /// The published servers, and what compares them.

@@ -111,8 +111,9 @@ pub fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<(
         if fs::read(&place).ok() == Some(fs::read(&file).with_context(|| file.display().to_string())?) {
             continue;
         }
-        // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
-        let partial = to.join(format!("{package}.partial"));
+        // The copy is made under another name and then renamed, because a running wharf may be watching the folder. Another check may do the
+        // same at the same time.
+        let partial = to.join(format!("{package}.{}.partial", std::process::id()));
         fs::copy(&file, &partial).with_context(|| format!("{} was not built", file.display()))?;
         fs::rename(&partial, &place)?;
     }
