@@ -2,6 +2,8 @@
 
 use std::{fs::File, os::fd::AsFd, path::Path, sync::Arc};
 
+use crate::changes::Changes;
+
 /// The device number and the inode number of a file.
 pub type FileIdentity = (u64, u64);
 
@@ -12,6 +14,8 @@ pub struct Directory {
     pub guest_path: String,
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
+    /// Is told of what the call changes in it. `None`: nothing is kept.
+    pub changes: Option<Arc<dyn Changes>>,
     real_path: Option<String>,
     identity: Option<FileIdentity>,
     /// Whether the directory has the same path on the host.
@@ -28,7 +32,7 @@ impl Directory {
         let identity = identity(&*handle);
         let guest_path = guest_path.into();
         let under_own_name = identity.is_some() && identity_at(&guest_path) == identity;
-        Self { guest_path, writable, real_path: None, identity, under_own_name, handle }
+        Self { guest_path, writable, changes: None, real_path: None, identity, under_own_name, handle }
     }
 
     /// Lets the guest open the directory by its path on the host as well, because `guest_path` leads to it through a symbolic link. Lists of

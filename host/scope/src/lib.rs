@@ -5,6 +5,7 @@
 
 pub mod adapter;
 pub mod braces;
+pub mod changes;
 mod denial;
 mod directory;
 mod fixed;

@@ -45,6 +45,7 @@ mod standard;
 mod suggest;
 mod supply;
 mod test_command;
+mod undo;
 
 pub use self::{arguments::Arguments, program::Program};
 use self::{
@@ -135,6 +136,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Update(command) => Box::pin(supply::update::run(command)).await,
         Command::Lock(command) => Box::pin(supply::lock::run(command)).await,
         Command::Audit(command) => audit::run(command),
+        Command::Undo(command) => undo::run(&command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
         Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),

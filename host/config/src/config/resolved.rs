@@ -100,6 +100,8 @@ startup! {
     message_bytes: usize = "message_kib",
     /// How many tasks are stored at once, running or not.
     total_tasks: usize = "total_tasks",
+    /// None: nothing is kept of what calls change in folders.
+    undo_bytes: Option<usize> = "undo_mib",
     /// None: there is no audit log.
     audit: Option<Audit> = "[audit]",
     /// None: nothing is sent to any collector.
@@ -196,6 +198,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         compile_timeout: raw.limits.compile_timeout_ms.get(),
         message_bytes: raw.limits.message_kib.get(),
         total_tasks: raw.limits.total_tasks.get(),
+        undo_bytes: raw.limits.undo_mib.unless_zero(),
         audit,
         telemetry,
         auth,

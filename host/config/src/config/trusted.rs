@@ -21,6 +21,8 @@ use wharf_policy::access::{protected::Protected, registry::Registry};
 
 /// The folder in the state folder in which wharfs enter what they protect.
 const REGISTRY: &str = "trusted";
+/// The folder in the state folder with what calls have changed.
+const UNDO: &str = "undo";
 
 /// Returns what a config protects by what is written in it. A path that cannot be made absolute names no file. `file`: the config itself.
 pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
@@ -118,6 +120,7 @@ pub fn always() -> Protected {
     for folder in state_dirs() {
         all.file(folder.join("*"));
         all.tree(folder.join(REGISTRY));
+        all.tree(folder.join(UNDO));
     }
     for folder in cache_dirs() {
         all.tree(folder);
@@ -129,6 +132,12 @@ pub fn always() -> Protected {
     // git, which wharf runs for the built-in plugin of that name, now or at the next start.
     all.files(identity::PROGRAMS.map(PathBuf::from));
     all
+}
+
+/// Returns the folder with what calls have changed: `$XDG_STATE_HOME/wharf/undo`, else `~/.local/state/wharf/undo`. `None`: there is no home
+/// directory.
+pub fn undo_folder() -> Option<PathBuf> {
+    state_dirs().first().map(|folder| folder.join(UNDO))
 }
 
 /// Returns the registry of what all wharfs of this user protect: the folder `trusted` in each state folder.

@@ -31,6 +31,7 @@ use crate::{
         masked::Masked,
         reach::{Events, Reach},
         store::{CallState, State},
+        told,
         traces::Traces,
         traffic::Traffic,
     },
@@ -232,9 +233,10 @@ impl LoadedPlugin {
         while !own_memory.has_room(needed) && warm.make_room(Some(party)) {}
         let _transfer = own_memory.charge(transfer).map_err(|_| failed(&mut staying, CallError::TotalMemory))?;
         let reused = kept.is_some();
+        let changes = told::of(&scope.directories);
         let mut instance = match kept {
             Some(mut instance) => {
-                instance.renew(&ticking, |state| state.renew(share, call));
+                instance.renew(&ticking, |state| state.renew(share, call, changes));
                 instance
             }
             None => {

@@ -50,8 +50,10 @@ use crate::{
     bounds::written::Counted,
     wasi::{
         blocking::blocking,
+        changes::{self, Will},
         new_entries::{self, Answer, answer},
         store::{Listed, State},
+        told::Telling,
     },
 };
 use wharf_scope::{FileIdentity, identity_of};
@@ -163,12 +165,13 @@ fn counted(
         (Ok(opened),) => opened,
         refused => return Ok(refused),
     };
-    let written = Arc::clone(&state.written);
+    let (written, told) = (Arc::clone(&state.written), Arc::clone(&state.told));
     let table = state.filesystem().table;
     let Descriptor::File(file) = table.get(file)? else { return Ok((Ok(opened),)) };
     let file = Arc::clone(&file.file);
     let stream = table.delete(opened)?;
-    Ok((Ok(table.push(Counted::of(stream, file, written))?),))
+    let stream = Telling::of(Counted::of(stream, Arc::clone(&file), written), file, told);
+    Ok((Ok(table.push(stream)?),))
 }
 
 /// Writes to a file as WASI's own function does, and counts the bytes.
@@ -177,6 +180,7 @@ async fn write(state: &mut State, (file, bytes, offset): WriteAt) -> Answer<u64>
     if let Descriptor::File(file) = state.filesystem().table.get(&file)? {
         written.count(&file.file, bytes.len(), &mut None)?;
     }
+    changes::before_write(state, &file).await?;
     answer(state.filesystem().write(file, bytes, offset).await)
 }
 
@@ -369,11 +373,18 @@ async fn open_at(state: &mut State, (at, path_flags, path, open, flags): OpenAt)
     let directory = open.contains(OpenFlags::DIRECTORY);
     let is_emptied = open.contains(OpenFlags::TRUNCATE) || open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
     let is_replaced = path.contains(char::REPLACEMENT_CHARACTER);
+    let mut is_new = false;
     if open.contains(OpenFlags::CREATE) {
         let (base, path) = (Arc::clone(&base.dir), PathBuf::from(&path));
-        if blocking(move || cap_primitives::fs::stat(&base, &path, follow).is_err()).await {
+        let own = path.clone();
+        if blocking(move || cap_primitives::fs::stat(&base, &own, follow).is_err()).await {
             new_entries::count(state, &at)?;
+            changes::before(state, &at, &path.to_string_lossy(), Will::Make).await?;
+            is_new = true;
         }
+    }
+    if open.contains(OpenFlags::TRUNCATE) {
+        changes::before(state, &at, &path, Will::Empty(follow)).await?;
     }
     let opened = blocking(move || {
         let (file, is_directory) = open_file(&base.dir, path.as_ref(), follow, &options, directory)?;
@@ -396,7 +407,14 @@ async fn open_at(state: &mut State, (at, path_flags, path, open, flags): OpenAt)
         Err(ErrorCode::NoEntry) if is_replaced => return Ok((Err(ErrorCode::IllegalByteSequence),)),
         Err(code) => return Ok((Err(code),)),
     };
-    Ok((Ok(state.filesystem().table.push(descriptor)?),))
+    if let Descriptor::File(file) = &descriptor
+        && is_new
+    {
+        changes::after_made(state.told.keeper(), Arc::clone(&file.file)).await;
+    }
+    let opened = state.filesystem().table.push(descriptor)?;
+    state.touched.forget(opened.rep());
+    Ok((Ok(opened),))
 }
 
 /// Turns the flags into options for opening. The checks are those of WASI's own function, in the same order, so that guests get
@@ -479,20 +497,28 @@ fn open_file(
 /// Renames as WASI's own function does. A file that will replace another one is given that one's mode and owner first.
 async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<()> {
     state.listed = None;
-    let begun = state.begun.clone();
+    let (begun, keeper) = (state.begun.clone(), state.told.keeper());
     let table = state.filesystem().table;
-    let mut places = None;
+    let (mut places, mut told) = (None, None);
     if let (Descriptor::Dir(source), Descriptor::Dir(target)) = (table.get(&from)?, table.get(&to)?)
         && !source.perms.write_not_permitted()
         && !target.perms.write_not_permitted()
     {
         let both = (Arc::clone(&source.dir), Arc::clone(&target.dir), old.clone(), new.clone());
         places = Some(both.clone());
+        if let Some(keeper) = keeper
+            && changes::before_move(Arc::clone(&keeper), both.clone()).await
+        {
+            told = Some(keeper);
+        }
         let (source, target, old, new) = both;
         // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
         blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref(), &begun).ok()).await;
     }
     let renamed = answer(state.filesystem().rename_at(from, old, to, new).await)?;
+    if let Some(keeper) = told.filter(|_| renamed.0.is_err()) {
+        blocking(move || keeper.not_moved()).await;
+    }
     // WASI's own function calls a move to another file system an I/O error.
     if let ((Err(ErrorCode::Io),), Some((source, target, old, new))) = (&renamed, places)
         && blocking(move || are_on_two_devices(&source, old.as_ref(), &target, new.as_ref()).unwrap_or_default()).await
@@ -563,6 +589,7 @@ async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed,
         Ok(opened) => opened,
         Err(code) => return Ok((Err(code),)),
     };
+    changes::before_write(state, &opened).await?;
     let mut files = state.filesystem();
     let result = files.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
     HostDescriptor::drop(&mut files, opened)?;

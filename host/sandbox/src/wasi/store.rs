@@ -32,13 +32,14 @@ use crate::{
     wasi::{
         fixed::prescribe,
         reach::{self, Events, NoEvents, PluginSpec, Wait},
+        told::{self, Told, Touched},
         traces::Traces,
         traffic::{Traffic, denied},
         voice::Voice,
     },
 };
 use wharf_base::accounts::{Account, Charge};
-use wharf_scope::{Denial, Directory, FileIdentity, Fixed, Scope};
+use wharf_scope::{Denial, Directory, FileIdentity, Fixed, Scope, changes::Changes};
 
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
@@ -132,6 +133,9 @@ pub(crate) struct State {
     pub(crate) budget: MemoryBudget,
     /// What the call has written to files.
     pub(crate) written: Arc<Written>,
+    /// What keeps the changes of the call.
+    pub(crate) told: Arc<Told>,
+    pub(crate) touched: Touched,
     handles_limit: usize,
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Share,
@@ -172,7 +176,7 @@ impl State {
     /// Creates the state of a new instance. `settings`: the strings of the plugin's config. `process`: the arguments and the input of a
     /// command.
     pub(crate) fn new(
-        scope: Scope,
+        mut scope: Scope,
         (spec, memory_bytes, settings): (&PluginSpec, usize, &Arc<BTreeMap<String, String>>),
         total: &Account,
         process: Option<(Process, Charge)>,
@@ -186,6 +190,12 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
         call.traces.capture(&printed);
+        let told = Arc::new(Told::default());
+        told.begin(told::of(&scope.directories));
+        // The instance may live longer than the call.
+        for directory in &mut scope.directories {
+            directory.changes = None;
+        }
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS_BYTES);
         Self {
@@ -205,6 +215,8 @@ impl State {
             call,
             budget: MemoryBudget::new(memory_bytes, total),
             written: Written::new(memory_bytes),
+            told,
+            touched: Touched::default(),
             handles_limit: handles.limit(),
             handles,
         }
@@ -244,13 +256,16 @@ impl State {
         let charged = self.budget.grow(traffic.map_or(0, Traffic::header_bytes));
         self.listed = None;
         self.begun.clear();
+        self.touched.clear();
+        self.told.begin(None);
         self.call = CallState::idle();
         self.handles.shrink(self.table.iter_mut().count());
         idle && charged
     }
 
-    /// Begins another call.
-    pub(crate) fn renew(&mut self, handles: Share, call: CallState) {
+    /// Begins another call. `changes`: what keeps its changes.
+    pub(crate) fn renew(&mut self, handles: Share, call: CallState, changes: Option<Arc<dyn Changes>>) {
+        self.told.begin(changes);
         self.handles = handles;
         self.handles_limit = self.handles_limit.max(self.handles.limit());
         self.table.set_max_capacity(self.handles.limit());
@@ -271,6 +286,7 @@ impl Drop for State {
     fn drop(&mut self) {
         // This comes before the fields are dropped: a request body that the guest has not finished must not look complete.
         self.call.end();
+        self.told.begin(None);
         self.settle();
     }
 }

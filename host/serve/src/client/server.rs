@@ -23,13 +23,14 @@ use wharf_base::{
     ledger::Ledger,
     principal::Principal,
     quota::Quotas,
+    random_id,
     refusals::Refusals,
     request_state::Seal,
     session_id::{ListDigests, SessionIds},
     text::{clip, escaped},
 };
 use wharf_cluster::Cluster;
-use wharf_config::config::{Config, SESSION_LIFETIME, Startup, approvals, state::KeptState};
+use wharf_config::config::{Config, SESSION_LIFETIME, Startup, approvals, state::KeptState, undo_folder};
 use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
@@ -139,6 +140,10 @@ pub struct Server {
     pub approver: Option<Arc<dyn Approver>>,
     /// The observers, which are notified of every run of a plugin.
     pub observers: Observers,
+    /// Where what calls change in folders is kept. `None`: nowhere.
+    pub undo: Option<wharf_undo::UndoStore>,
+    /// The session of calls that belong to no other, as records of changes name it.
+    pub own_session: String,
     /// How much callers have used of what the config allows them.
     pub quotas: Arc<Quotas>,
     /// Tells the operator about refused connections and requests, at a limited rate.
@@ -175,6 +180,7 @@ impl Server {
             None => Box::new(Memory::default()),
             Some(cluster) => Box::new(SharedStore::new(Arc::clone(cluster))),
         };
+        let undo = undo_folder().zip(startup.undo_bytes);
         let closing = stop.child_token();
         let draining = closing.child_token();
         Ok(Arc::new(Self {
@@ -208,6 +214,8 @@ impl Server {
             told: CancellationToken::new(),
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
+            undo: undo.map(|(folder, bytes)| wharf_undo::UndoStore::new(folder, bytes as u64)),
+            own_session: format!("{:012x}", random_id::number() >> 16),
             quotas: Arc::default(),
             refusals: Arc::default(),
         }))

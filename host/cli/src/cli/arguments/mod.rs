@@ -104,6 +104,8 @@ pub enum Command {
     /// Verify or print the audit log that [audit] in the config turns on
     #[command(subcommand)]
     Audit(Audit),
+    /// List what calls have changed in folders, and take it back
+    Undo(Undo),
     /// List or revoke the permanent approvals of calls that you gave
     #[command(subcommand)]
     Approvals(Approvals),
@@ -115,6 +117,19 @@ pub enum Command {
     /// Print what shells, manuals and editors need
     #[command(subcommand)]
     Print(Print),
+}
+
+#[derive(Debug, Args)]
+pub struct Undo {
+    /// The call or the session, as the list names it. Without it, the calls of the last seven days are listed
+    #[arg(value_name = "CALL|SESSION", conflicts_with = "last")]
+    pub which: Option<String>,
+    /// Take back the last call that has changed something
+    #[arg(long)]
+    pub last: bool,
+    /// Also take back what was not kept completely or has changed since
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Subcommand)]

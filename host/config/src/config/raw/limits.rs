@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::number::{Calls, Count, Kib, Mib, Millis, NONE, Number};
+use super::number::{Calls, Count, Kib, Mebibytes, Mib, Millis, NONE, Number};
 use crate::config::defaults::{CoreScaled, total_memory_bytes};
 
 #[derive(Debug, Default, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Limits {
     /// The maximum number of stored tasks. One client has at most three quarters, and its finished tasks are dropped in favour of clients
     /// with fewer. Needs a restart.
     pub total_tasks: Count<1024, 1_000_000>,
+    /// The space in the state folder for what calls change in folders, which `wharf undo` takes back. Each is kept for at most seven days. 0
+    /// keeps nothing. Needs a restart.
+    pub undo_mib: Number<Mebibytes, 1024, 0, { 1 << 20 }>,
     /// The maximum number of calls of one plugin at once.
     ///
     /// Default: `16`, or 4 for each core, up to 256

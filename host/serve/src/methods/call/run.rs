@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc, task::Poll};
 use tracing::Instrument;
 use wharf_protocol::Method;
 use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report};
-use wharf_scope::Denial;
+use wharf_scope::{Denial, Directory, Scope, changes::Changes};
 
 use super::{
     failed::{Failed, Said, Why},
@@ -56,6 +56,7 @@ pub async fn run_once<O: Operation>(
         _ => Cow::Borrowed(&served.config.grants),
     };
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
+    keep_changes(ctx, request, &mut scope);
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
     let mut record = request.record(ctx, Some(&scope), passed.approval);
@@ -90,6 +91,24 @@ pub async fn run_once<O: Operation>(
     };
     Err(stopped(id, record, lost).await)
 }
+
+/// Has what the run changes in folders kept, so that the operator can take it back.
+fn keep_changes(ctx: &Context, request: &Request<'_>, scope: &mut Scope) {
+    let writable = |directory: &&mut Directory| directory.writable;
+    let Some(undo) = ctx.server.undo.as_ref().filter(|_| ctx.server.scopes.rehearsal().is_none()) else { return };
+    if !scope.directories.iter().any(|directory| directory.writable) {
+        return;
+    }
+    let session = ctx.session.as_ref().map_or(&*ctx.server.own_session, |session| session.digest());
+    let session = session.chars().take(SESSION_CHARS).collect();
+    let record = undo.record(request.served.config.id.clone(), clip(request.name), session);
+    for directory in scope.directories.iter_mut().filter(writable) {
+        directory.changes = Some(Arc::clone(&record) as Arc<dyn Changes>);
+    }
+}
+
+/// How many characters of the digest of a session tell it from others.
+const SESSION_CHARS: usize = 12;
 
 /// Returns the client for which the instance of a run is retained, if it is. State that a call leaves in an instance is only for calls of
 /// the same client.
