@@ -235,9 +235,6 @@ const AFTER: [(&str, &str); 1] = [("slots", "languages")];
 /// Checks whose bounds on time need the machine for themselves.
 const ALONE: [&str; 3] = ["clients", "replicas", "soak"];
 
-/// How many of the others run at a time.
-const LANES: usize = 2;
-
 /// A check of a tier: the arguments that it runs with, and the minutes that it takes.
 type Chosen<'c> = (&'c Check, &'static [&'static str], f32);
 
@@ -298,7 +295,7 @@ fn tier(of: impl Fn(&Check) -> Runs) -> Result<()> {
         }
     };
     thread::scope(|scope| {
-        for _ in 0..LANES {
+        for _ in 0..2 {
             scope.spawn(|| lane(false));
         }
     });

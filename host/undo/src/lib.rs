@@ -1,6 +1,6 @@
 //! Keeps what calls of plugins change in folders, and takes it back.
 //!
-//! Before a call first changes, moves or removes something, its [`Record`] notes it, and copies the contents of files. A [`UndoStore`] is a
+//! Before a call first changes, moves or removes something, its [`Record`] notes it, and copies the contents of files. An [`UndoStore`] is a
 //! folder of such records, with a bound in bytes and days. [`UndoStore::undo`] takes the changes of a call back, the last one first.
 //!
 //! A change is found again by the path of its folder, which may lead through no link, and by the numbers of that folder on disk. So what a

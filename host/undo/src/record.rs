@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,6 +15,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawMode, Stat, flock, fstat, linkat, openat, statat},
     io::Errno,
 };
+use wharf_base::appended::{self, Appended};
 use wharf_scope::{
     FileIdentity,
     changes::{At, Change, Changes},
@@ -53,10 +54,9 @@ struct State {
 /// A record of a call that has changed something.
 struct Begun {
     folder: PathBuf,
+    plugin: String,
     /// Locked until the call has ended.
-    lines: File,
-    /// The length of all complete lines.
-    length: u64,
+    lines: Appended,
     kept: u32,
     /// The size of what was kept of files.
     bytes: u64,
@@ -65,8 +65,9 @@ struct Begun {
     has_moved: bool,
     /// Where something was, or has come to be by a later move.
     places: BTreeSet<Place>,
-    /// The files whose contents need not be kept: the call has made them, or they were kept before it wrote to them.
+    /// The files that the call has made, whose contents need not be kept.
     made: BTreeSet<Birth>,
+    /// Those whose contents were kept before the call wrote to them.
     written: BTreeSet<Birth>,
 }
 
@@ -143,12 +144,13 @@ impl Begun {
                 made => break made.map(|()| folder)?,
             }
         };
-        let lines = OpenOptions::new().append(true).create_new(true).mode(0o600).open(folder.join(LINES))?;
-        flock(&lines, FlockOperation::LockExclusive)?;
+        let path = folder.join(LINES);
+        let lines = Appended::new(&path, appended::open(&path)?)?;
+        flock(lines.handle(), FlockOperation::LockExclusive)?;
         let mut begun = Self {
             folder,
+            plugin: call.plugin.clone(),
             lines,
-            length: 0,
             kept: 0,
             bytes: 0,
             changes: 0,
@@ -165,21 +167,13 @@ impl Begun {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.places.extend(line.places().cloned());
-        store.room(&store.plugin_of(&self.folder), text.len() as u64)?;
-        match self.lines.write_all(&text) {
-            Ok(()) => self.length += text.len() as u64,
-            Err(error) => {
-                // Without a part of a line, what comes before it can be read.
-                self.lines.set_len(self.length).ok();
-                return Err(error);
-            }
-        }
-        Ok(())
+        store.room(&self.plugin, text.len() as u64)?;
+        self.lines.write(&text)
     }
 
     fn change(&mut self, store: &Inner, change: Change<'_>) -> io::Result<()> {
         self.has_moved = false;
-        if self.changes >= MAX_CHANGES || self.length > MAX_LINES_BYTES || self.places.len() > MAX_PLACES {
+        if self.changes >= MAX_CHANGES || self.lines.length() > MAX_LINES_BYTES || self.places.len() > MAX_PLACES {
             self.write(store, &Line::Not("further changes".into(), "the call has changed too many things".into()))?;
             return Err(io::Error::other("a call has changed too many things"));
         }
@@ -308,7 +302,7 @@ impl Begun {
                 "only {most} MiB are kept of one call, a quarter of `undo_mib` in [limits]"
             )));
         }
-        store.room(&store.plugin_of(&self.folder), bytes)?;
+        store.room(&self.plugin, bytes)?;
         store.keeps_reserve(bytes)?;
         self.bytes += bytes;
         Ok(())

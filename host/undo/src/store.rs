@@ -87,7 +87,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes records that are too old, and others until there is room for these bytes of a plugin. Returns the bytes in use afterwards.
+    /// Removes records that are too old, and others until there is room for these bytes of a plugin. Returns the bytes in use then, without these.
     fn clear(&self, plugin: &str, bytes: u64) -> io::Result<u64> {
         // Of each plugin: all bytes, and its records that may go with theirs, the last one first.
         let mut plugins: BTreeMap<String, (u64, Vec<(PathBuf, u64)>)> = BTreeMap::new();

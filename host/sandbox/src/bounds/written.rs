@@ -9,12 +9,6 @@ use std::{
     },
 };
 
-use bytes::Bytes;
-use wasmtime_wasi::{
-    async_trait,
-    p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult},
-};
-
 /// What a call may write, as a multiple of the memory that its instance may use.
 const TIMES_MEMORY: u64 = 16;
 /// The bytes of a file system that calls leave free. Of a small one, they leave this part.
@@ -101,66 +95,6 @@ fn keeps_files(free: u64, whole: u64) -> Result<(), NotWritten> {
     let reserve = RESERVE_FILES.min(whole / RESERVE_PART);
     // Some have no limit, and say that they have none at all.
     if whole > 0 && free <= reserve { Err(NotWritten::Files(reserve)) } else { Ok(()) }
-}
-
-/// A stream to a file, whose bytes are counted.
-pub(crate) struct Counted {
-    stream: DynOutputStream,
-    file: Arc<File>,
-    written: Arc<Written>,
-    unseen: Option<u64>,
-}
-
-impl Counted {
-    pub(crate) fn of(stream: DynOutputStream, file: Arc<File>, written: Arc<Written>) -> DynOutputStream {
-        Box::new(Self { stream, file, written, unseen: None })
-    }
-
-    fn count(&mut self, bytes: usize) -> StreamResult<()> {
-        let counted = self.written.count(&self.file, bytes, &mut self.unseen);
-        counted.map_err(|error| StreamError::Trap(error.into()))
-    }
-}
-
-#[async_trait]
-impl Pollable for Counted {
-    async fn ready(&mut self) {
-        self.stream.ready().await;
-    }
-}
-
-#[async_trait]
-impl OutputStream for Counted {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.count(bytes.len())?;
-        self.stream.write(bytes)
-    }
-
-    async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.count(bytes.len())?;
-        self.stream.blocking_write_and_flush(bytes).await
-    }
-
-    fn write_zeroes(&mut self, bytes: usize) -> StreamResult<()> {
-        self.count(bytes)?;
-        self.stream.write_zeroes(bytes)
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        self.stream.flush()
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        self.stream.check_write()
-    }
-
-    async fn write_ready(&mut self) -> StreamResult<usize> {
-        self.stream.write_ready().await
-    }
-
-    async fn cancel(&mut self) {
-        self.stream.cancel().await;
-    }
 }
 
 #[cfg(test)]

@@ -233,10 +233,9 @@ impl LoadedPlugin {
         while !own_memory.has_room(needed) && warm.make_room(Some(party)) {}
         let _transfer = own_memory.charge(transfer).map_err(|_| failed(&mut staying, CallError::TotalMemory))?;
         let reused = kept.is_some();
-        let changes = told::of(&scope.directories);
         let mut instance = match kept {
             Some(mut instance) => {
-                instance.renew(&ticking, |state| state.renew(share, call, changes));
+                instance.renew(&ticking, |state| state.renew(share, call, told::of(&scope.directories)));
                 instance
             }
             None => {

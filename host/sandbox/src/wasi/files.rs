@@ -46,15 +46,12 @@ use wasmtime_wasi::{
     },
 };
 
-use crate::{
-    bounds::written::Counted,
-    wasi::{
-        blocking::blocking,
-        changes::{self, Will},
-        new_entries::{self, Answer, answer},
-        store::{Listed, State},
-        told::Telling,
-    },
+use crate::wasi::{
+    blocking::blocking,
+    changes::{self, Will},
+    new_entries::{self, Answer, answer},
+    store::{Listed, State},
+    told::FileStream,
 };
 use wharf_scope::{FileIdentity, identity_of};
 
@@ -170,8 +167,7 @@ fn counted(
     let Descriptor::File(file) = table.get(file)? else { return Ok((Ok(opened),)) };
     let file = Arc::clone(&file.file);
     let stream = table.delete(opened)?;
-    let stream = Telling::of(Counted::of(stream, Arc::clone(&file), written), file, told);
-    Ok((Ok(table.push(stream)?),))
+    Ok((Ok(table.push(FileStream::of(stream, file, (written, told)))?),))
 }
 
 /// Writes to a file as WASI's own function does, and counts the bytes.
@@ -375,11 +371,10 @@ async fn open_at(state: &mut State, (at, path_flags, path, open, flags): OpenAt)
     let is_replaced = path.contains(char::REPLACEMENT_CHARACTER);
     let mut is_new = false;
     if open.contains(OpenFlags::CREATE) {
-        let (base, path) = (Arc::clone(&base.dir), PathBuf::from(&path));
-        let own = path.clone();
+        let (base, own) = (Arc::clone(&base.dir), PathBuf::from(&path));
         if blocking(move || cap_primitives::fs::stat(&base, &own, follow).is_err()).await {
             new_entries::count(state, &at)?;
-            changes::before(state, &at, &path.to_string_lossy(), Will::Make).await?;
+            changes::before(state, &at, &path, Will::Make).await?;
             is_new = true;
         }
     }

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use wasmtime_wasi::{
     async_trait,
-    p2::{DynOutputStream, OutputStream, Pollable, StreamResult},
+    p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult},
 };
 
-use crate::wasi::blocking::blocking;
+use crate::{bounds::written::Written, wasi::blocking::blocking};
 use wharf_scope::{
     Directory,
     changes::{Change, Changes},
@@ -69,7 +69,7 @@ impl Touched {
         self.0.insert(handle);
     }
 
-    /// A handle was given to another file, or the call has ended.
+    /// Notes that a handle was given to another file.
     pub(crate) fn forget(&mut self, handle: u32) {
         self.0.remove(&handle);
     }
@@ -88,18 +88,30 @@ fn in_place<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A stream to a file, which tells of the first write in each call.
-pub(crate) struct Telling {
+/// A stream to a file, whose bytes are counted, and which tells of the first write in each call.
+pub(crate) struct FileStream {
     stream: DynOutputStream,
     file: Arc<File>,
+    written: Arc<Written>,
+    /// How many bytes were counted since what is free was last looked at.
+    unseen: Option<u64>,
     told: Arc<Told>,
     /// The call in which that was last told.
     call: u64,
 }
 
-impl Telling {
-    pub(crate) fn of(stream: DynOutputStream, file: Arc<File>, told: Arc<Told>) -> DynOutputStream {
-        Box::new(Self { stream, file, told, call: 0 })
+impl FileStream {
+    pub(crate) fn of(
+        stream: DynOutputStream,
+        file: Arc<File>,
+        (written, told): (Arc<Written>, Arc<Told>),
+    ) -> DynOutputStream {
+        Box::new(Self { stream, file, written, unseen: None, told, call: 0 })
+    }
+
+    fn count(&mut self, bytes: usize) -> StreamResult<()> {
+        let counted = self.written.count(&self.file, bytes, &mut self.unseen);
+        counted.map_err(|error| StreamError::Trap(error.into()))
     }
 
     /// Tells of the first write, where it may wait.
@@ -122,7 +134,7 @@ impl Telling {
 }
 
 #[async_trait]
-impl Pollable for Telling {
+impl Pollable for FileStream {
     async fn ready(&mut self) {
         self.tell().await;
         self.stream.ready().await;
@@ -130,19 +142,22 @@ impl Pollable for Telling {
 }
 
 #[async_trait]
-impl OutputStream for Telling {
+impl OutputStream for FileStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.tell_now();
+        self.count(bytes.len())?;
         self.stream.write(bytes)
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.tell().await;
+        self.count(bytes.len())?;
         self.stream.blocking_write_and_flush(bytes).await
     }
 
     fn write_zeroes(&mut self, bytes: usize) -> StreamResult<()> {
         self.tell_now();
+        self.count(bytes)?;
         self.stream.write_zeroes(bytes)
     }
 

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc, task::Poll};
 use tracing::Instrument;
 use wharf_protocol::Method;
 use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report};
-use wharf_scope::{Denial, Directory, Scope, changes::Changes};
+use wharf_scope::{Denial, Scope, changes::Changes};
 
 use super::{
     failed::{Failed, Said, Why},
@@ -94,15 +94,15 @@ pub async fn run_once<O: Operation>(
 
 /// Has what the run changes in folders kept, so that the operator can take it back.
 fn keep_changes(ctx: &Context, request: &Request<'_>, scope: &mut Scope) {
-    let writable = |directory: &&mut Directory| directory.writable;
     let Some(undo) = ctx.server.undo.as_ref().filter(|_| ctx.server.scopes.rehearsal().is_none()) else { return };
-    if !scope.directories.iter().any(|directory| directory.writable) {
+    let mut writable = scope.directories.iter_mut().filter(|directory| directory.writable).peekable();
+    if writable.peek().is_none() {
         return;
     }
     let session = ctx.session.as_ref().map_or(&*ctx.server.own_session, |session| session.digest());
     let session = session.chars().take(SESSION_CHARS).collect();
     let record = undo.record(request.served.config.id.clone(), clip(request.name), session);
-    for directory in scope.directories.iter_mut().filter(writable) {
+    for directory in writable {
         directory.changes = Some(Arc::clone(&record) as Arc<dyn Changes>);
     }
 }
