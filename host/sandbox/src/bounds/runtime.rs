@@ -348,6 +348,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_that_waits_for_long_stays_where_it_is() {
+        let runtime = GuestRuntime::new().unwrap();
+        let (turns, ticks) = (runtime.turns(), Arc::<Ticks>::default());
+        let (pace, answer) = (Arc::new(Pace::new(&ticks)), Arc::<tokio::sync::Notify>::default());
+        let (guest, waits) = (pace.clone(), answer.clone());
+        let call = async move {
+            for _ in 0..10 {
+                waits.notified().await;
+                // The engine reports the ticks of the wait when the guest resumes.
+                guest.tick();
+            }
+        };
+        let mut run = runtime.run(Box::pin(call), &turns, pace);
+        for _ in 0..10 {
+            let polled = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut run).poll(cx))).await;
+            assert!(polled.is_pending() && matches!(run.stage, Stage::Here(_)));
+            ticks.advance();
+            answer.notify_one();
+        }
+        run.await.unwrap();
+        assert_eq!(turns.long_calls.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
     async fn a_call_that_follows_a_long_one_is_not_long_itself() {
         let runtime = GuestRuntime::new().unwrap();
         let (turns, ticks) = (runtime.turns(), Arc::<Ticks>::default());
