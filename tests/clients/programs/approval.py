@@ -108,7 +108,7 @@ class Approval:
         await self.asked(1, accept("once"), self.write(client, name, "once"))
         # Without a session, an anonymous client is nobody that can be known again.
         unknown = client.revision == MODERN and self.job.transport == "http"
-        expect_equal(self.person.questions[1][1], [] if unknown else ["once", "session"], "the choices")
+        expect_equal(self.person.questions[1][1], [] if unknown else ["once", "session", "session-any"], "the choices")
         await self.asked(1, accept("session"), self.write(client, name, "session"))
         again = self.write(client, name, "again")
         await (self.asked(1, accept("session"), again) if unknown else self.asked(0, None, again))

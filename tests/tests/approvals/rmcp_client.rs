@@ -148,7 +148,7 @@ async fn the_rust_client_asks_its_person() {
         let questions = questions.lock().unwrap().clone();
         assert_eq!(questions.len(), 5);
         for question in &questions {
-            assert_eq!(choices(question), ["once", "session"], "{way}");
+            assert_eq!(choices(question), ["once", "session", "session-any"], "{way}");
         }
         let message = questions[0]["message"].as_str().unwrap();
         assert!(message.starts_with("wharf asks: run `write_file` on `"), "{message}");

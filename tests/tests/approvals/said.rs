@@ -207,6 +207,7 @@ async fn a_program_of_the_operator_answers() {
                 assert_eq!(told["arguments"]["content"], "one");
                 assert_eq!(told["folders"], json!([{ "path": folder.join("project"), "access": "read-write" }]));
                 assert_eq!(told["principal"], "process");
+                assert!(told["rule"].as_str().unwrap().starts_with("`path` = "), "{told}");
             }
         }
         pipe.close().await;

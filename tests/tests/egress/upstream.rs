@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
-use e2e::{Folder, Pipe, Value, is_error, json, text};
+use e2e::{Folder, Value, is_error, json, text};
 
 use crate::{config, connected, send, web::Web};
 

@@ -49,9 +49,10 @@ pub fn run(command: &Approvals) -> Result<ExitCode> {
 }
 
 fn show(one: &RememberedApproval) -> Result<()> {
-    let RememberedApproval { id, time, principal, plugin, sha256, method, name, folders, http, .. } = one;
+    let RememberedApproval { id, time, principal, plugin, sha256, method, name, folders, http, arguments, .. } = one;
     let digest = sha256.get(..16).unwrap_or(sha256);
     print(&escaped(&format!("{id}  {name}  {method}, plugin {plugin} ({digest}), for {principal}, since {time}")))?;
+    print(&escaped(&format!("              calls with {arguments}")))?;
     for line in folders.iter().chain(http) {
         print(&escaped(&format!("              {line}")))?;
     }

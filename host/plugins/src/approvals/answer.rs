@@ -3,37 +3,50 @@
 use serde_json::{Value, json};
 use wharf_protocol::{Shown, model::Question};
 
+use super::{Yes, rule::ApprovalRule};
 use wharf_config::config::approvals::Remember;
 
 /// The key of this question in requests of modern clients.
 pub const KEY: &str = "wharf.approve";
 
-const ONCE: &str = "once";
-const SESSION: &str = "session";
-const ALWAYS: &str = "always";
+/// The choices, from the least to the most. A form that is accepted unchanged approves one call, and so does the first choice, which some
+/// clients preselect.
+const CHOICES: [(&str, Yes); 5] = [
+    ("once", Yes::ONCE),
+    ("session", Yes { remember: Remember::Session, any: false }),
+    ("always", Yes { remember: Remember::Always, any: false }),
+    ("session-any", Yes { remember: Remember::Session, any: true }),
+    ("always-any", Yes { remember: Remember::Always, any: true }),
+];
 
-/// Creates the question. `longest` is the longest duration that may be offered. A form that is accepted unchanged approves one call, and so
-/// does the first choice, which some clients preselect.
-pub fn question(message: String, longest: Remember) -> Question {
-    let mut properties = json!({});
-    let mut choices = vec![(ONCE, "Only this call")];
-    if longest >= Remember::Session {
-        choices.push((SESSION, "All calls of this kind, until the session ends"));
-    }
-    if longest >= Remember::Always {
-        choices.push((ALWAYS, "All calls of this kind, until you revoke it"));
-    }
-    if longest > Remember::Never {
-        let choices: Vec<Value> =
-            choices.into_iter().map(|(value, title)| json!({ "const": value, "title": title })).collect();
-        properties = json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } });
-    }
+/// Creates the question. `longest` is the longest duration that may be offered, `narrowest` the rule for further calls.
+pub fn question(message: String, longest: Remember, narrowest: &ApprovalRule) -> Question {
+    let title = |yes: Yes| {
+        let calls = if yes.any { ApprovalRule::Any.text() } else { narrowest.text() };
+        match yes.remember {
+            Remember::Never => "Only this call".to_owned(),
+            Remember::Session => format!("Until the session ends, calls with {calls}"),
+            Remember::Always => format!("Until you revoke it, calls with {calls}"),
+        }
+    };
+    let choices: Vec<Value> = offered(longest)
+        .filter(|(_, yes)| !yes.any || *narrowest != ApprovalRule::Any)
+        .map(|(value, yes)| json!({ "const": value, "title": title(yes) }))
+        .collect();
+    let properties = match longest {
+        Remember::Never => json!({}),
+        _ => json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } }),
+    };
     let schema = json!({ "type": "object", "properties": properties });
     Question::Form { message: message.into(), schema: Shown::data(schema) }
 }
 
-/// Parses the client's answer. Returns how long the approval is valid, or `None` for a no. The error says what is wrong with the answer.
-pub fn read(reply: &Value, longest: Remember) -> Result<Option<Remember>, String> {
+fn offered(longest: Remember) -> impl Iterator<Item = (&'static str, Yes)> {
+    CHOICES.into_iter().filter(move |(_, yes)| yes.remember <= longest)
+}
+
+/// Parses the client's answer. Returns what the person said yes to, or `None` for a no. The error says what is wrong with the answer.
+pub fn read(reply: &Value, longest: Remember) -> Result<Option<Yes>, String> {
     match reply.get("action").and_then(Value::as_str) {
         Some("accept") => {}
         Some("decline" | "cancel") => return Ok(None),
@@ -44,13 +57,9 @@ pub fn read(reply: &Value, longest: Remember) -> Result<Option<Remember>, String
         Some(Value::Object(fields)) => fields.get("remember").filter(|value| !value.is_null()),
         Some(_) => return Err("`content` must be an object".into()),
     };
-    let chosen = match remember.map(Value::as_str) {
-        None | Some(Some(ONCE)) => Remember::Never,
-        Some(Some(SESSION)) => Remember::Session,
-        Some(Some(ALWAYS)) => Remember::Always,
-        Some(_) => return Err("`remember` is not one of the choices".into()),
-    };
-    if chosen > longest { Err("`remember` is not one of the choices".into()) } else { Ok(Some(chosen)) }
+    let Some(chosen) = remember else { return Ok(Some(Yes::ONCE)) };
+    let chosen = offered(longest).find(|(value, _)| chosen.as_str() == Some(*value));
+    chosen.map(|(_, yes)| Some(yes)).ok_or_else(|| "`remember` is not one of the choices".into())
 }
 
 #[cfg(test)]
@@ -60,12 +69,16 @@ mod tests {
     #[test]
     fn only_a_clear_yes_approves() {
         let longest = Remember::Session;
+        let session = |any| Yes { remember: longest, any };
         for (reply, expected) in [
-            (json!({ "action": "accept" }), Ok(Some(Remember::Never))),
-            (json!({ "action": "accept", "content": {} }), Ok(Some(Remember::Never))),
-            (json!({ "action": "accept", "content": { "remember": "once" } }), Ok(Some(Remember::Never))),
-            (json!({ "action": "accept", "content": { "remember": "session" } }), Ok(Some(Remember::Session))),
+            (json!({ "action": "accept" }), Ok(Some(Yes::ONCE))),
+            (json!({ "action": "accept", "content": {} }), Ok(Some(Yes::ONCE))),
+            (json!({ "action": "accept", "content": { "remember": "once" } }), Ok(Some(Yes::ONCE))),
+            (json!({ "action": "accept", "content": { "remember": "session" } }), Ok(Some(session(false)))),
+            (json!({ "action": "accept", "content": { "remember": "session-any" } }), Ok(Some(session(true)))),
             (json!({ "action": "accept", "content": { "remember": "always" } }), Err(())),
+            (json!({ "action": "accept", "content": { "remember": "always-any" } }), Err(())),
+            (json!({ "action": "accept", "content": { "remember": "session any" } }), Err(())),
             (json!({ "action": "accept", "content": { "remember": 1 } }), Err(())),
             (json!({ "action": "accept", "content": [] }), Err(())),
             (json!({ "action": "decline" }), Ok(None)),
@@ -81,11 +94,32 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_not_in_the_form() {
-        for (longest, expected) in [(Remember::Never, 0), (Remember::Session, 2), (Remember::Always, 3)] {
-            let Question::Form { schema, .. } = question("?".into(), longest) else { panic!("no form") };
+        let narrow = ApprovalRule::narrowest(&json!({ "path": "notes/a.txt" }), &[]);
+        for (longest, rule, expected) in [
+            (Remember::Never, &narrow, [].as_slice()),
+            (Remember::Session, &ApprovalRule::Any, &["once", "session"]),
+            (Remember::Session, &narrow, &["once", "session", "session-any"]),
+            (Remember::Always, &narrow, &["once", "session", "always", "session-any", "always-any"]),
+        ] {
+            let Question::Form { schema, .. } = question("?".into(), longest, rule) else { panic!("no form") };
             let choices = schema.pointer("/properties/remember/oneOf").and_then(Value::as_array);
-            assert_eq!(choices.map_or(0, Vec::len), expected);
+            let choices: Vec<_> = choices.into_iter().flatten().map(|choice| choice["const"].clone()).collect();
+            assert_eq!(choices, expected);
             assert!(schema.get("required").is_none());
         }
+    }
+
+    #[test]
+    fn a_choice_says_which_calls_it_is_about() {
+        let narrow = ApprovalRule::narrowest(&json!({ "path": "notes/a.txt" }), &[]);
+        let Question::Form { schema, .. } = question("?".into(), Remember::Session, &narrow) else { panic!("no form") };
+        let titles: Vec<_> =
+            (0..3).map(|at| schema.pointer(&format!("/properties/remember/oneOf/{at}/title")).cloned()).collect();
+        let expected = [
+            "Only this call",
+            "Until the session ends, calls with `path` in `notes` (the rest may differ)",
+            "Until the session ends, calls with any arguments",
+        ];
+        assert_eq!(titles, expected.map(|title| Some(title.into())));
     }
 }

@@ -16,7 +16,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::subject::{ApprovalSubject, CallKind};
+use super::{
+    rule::{ApprovalRule, CallKind},
+    subject::ApprovalSubject,
+};
 use wharf_base::{
     guard::check_private_file,
     paths::Stamp,
@@ -59,13 +62,20 @@ pub struct RememberedApproval {
     pub name: String,
     pub folders: Vec<String>,
     pub http: Vec<String>,
-    /// See [`CallKind`].
+    /// What the approval is valid for, in words.
+    #[serde(default = "any_arguments")]
+    pub arguments: String,
+    /// See [`ApprovalRule::of_kind`].
     kind: String,
 }
 
+fn any_arguments() -> String {
+    ApprovalRule::Any.text()
+}
+
 impl RememberedApproval {
-    pub fn of(subject: &ApprovalSubject<'_>, principal: &str) -> Self {
-        let kind = hex(&subject.kind().0);
+    pub fn of(subject: &ApprovalSubject<'_>, rule: &ApprovalRule, principal: &str) -> Self {
+        let kind = hex(&rule.of_kind(&subject.kind()).0);
         let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
         id.truncate(ID_DIGITS);
         Self {
@@ -78,6 +88,7 @@ impl RememberedApproval {
             name: subject.name.to_owned(),
             folders: subject.folders.iter().map(|(path, access)| format!("{path} ({})", access.as_str())).collect(),
             http: subject.http.clone(),
+            arguments: rule.text(),
             kind,
         }
     }
@@ -94,11 +105,11 @@ impl Kept {
         Self { path, read: Mutex::default() }
     }
 
-    /// Whether calls of this kind by this principal are approved.
-    pub fn has(&self, kind: &CallKind, principal: &str) -> bool {
-        let kind = hex(&kind.0);
+    /// Whether this principal has one of these approvals.
+    pub fn has(&self, keys: &[CallKind], principal: &str) -> bool {
+        let keys: Vec<String> = keys.iter().map(|key| hex(&key.0)).collect();
         match self.all() {
-            Ok(all) => all.iter().any(|one| one.kind == kind && one.principal == principal),
+            Ok(all) => all.iter().any(|one| one.principal == principal && keys.contains(&one.kind)),
             Err(error) => {
                 tracing::warn!("stored approvals are ignored: {}", escaped(&format!("{error:#}")));
                 false
@@ -194,6 +205,7 @@ mod tests {
             digest: &[7; 32],
             definition: [1; 32],
             folders: vec![("/srv".into(), Access::ReadWrite)],
+            guest_folders: vec![],
             http: vec![],
             grants: String::new(),
         }
@@ -205,17 +217,17 @@ mod tests {
         let path = folder.path().join("state/wharf/approvals.jsonl");
         let (one, other) = (Kept::new(path.clone()), Kept::new(path.clone()));
         let (write, remove) = (subject("write"), subject("remove"));
-        assert!(!one.has(&write.kind(), "process"));
-        one.add(RememberedApproval::of(&write, "process")).unwrap();
-        one.add(RememberedApproval::of(&write, "process")).unwrap();
+        assert!(!one.has(&[write.kind()], "process"));
+        one.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
+        one.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
         assert_eq!(one.all().unwrap().len(), 1);
         // Another process sees the approval; it does not cover other principals or other calls.
-        assert!(other.has(&write.kind(), "process"));
-        assert!(!other.has(&write.kind(), "anonymous") && !other.has(&remove.kind(), "process"));
-        other.add(RememberedApproval::of(&remove, "process")).unwrap();
+        assert!(other.has(&[write.kind()], "process"));
+        assert!(!other.has(&[write.kind()], "anonymous") && !other.has(&[remove.kind()], "process"));
+        other.add(RememberedApproval::of(&remove, &ApprovalRule::Any, "process")).unwrap();
         let id = one.all().unwrap()[0].id.clone();
         assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
-        assert!(!one.has(&write.kind(), "process") && one.has(&remove.kind(), "process"));
+        assert!(!one.has(&[write.kind()], "process") && one.has(&[remove.kind()], "process"));
     }
 
     #[test]
@@ -225,15 +237,16 @@ mod tests {
         let kept = Kept::new(path.clone());
         let mut lines = String::new();
         for number in 0..750 {
-            let approval = RememberedApproval::of(&subject(&format!("tool{number}")), "key ann");
+            let approval = RememberedApproval::of(&subject(&format!("tool{number}")), &ApprovalRule::Any, "key ann");
             lines.push_str(&format!("{}\n", serde_json::to_string(&approval).unwrap()));
         }
         std::fs::write(&path, lines).unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        let refused = kept.add(RememberedApproval::of(&subject("more"), "key ann")).unwrap_err().to_string();
+        let refused =
+            kept.add(RememberedApproval::of(&subject("more"), &ApprovalRule::Any, "key ann")).unwrap_err().to_string();
         assert!(refused.contains("750 of 750 approvals belong to key ann"), "{refused}");
-        kept.add(RememberedApproval::of(&subject("tool1"), "key ann")).unwrap();
-        kept.add(RememberedApproval::of(&subject("more"), "key ben")).unwrap();
+        kept.add(RememberedApproval::of(&subject("tool1"), &ApprovalRule::Any, "key ann")).unwrap();
+        kept.add(RememberedApproval::of(&subject("more"), &ApprovalRule::Any, "key ben")).unwrap();
     }
 
     #[test]
@@ -242,16 +255,17 @@ mod tests {
         let path = folder.path().join("approvals.jsonl");
         let kept = Kept::new(path.clone());
         let write = subject("write");
-        kept.add(RememberedApproval::of(&write, "process")).unwrap();
+        kept.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
         let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         mode(0o644);
-        assert!(!kept.has(&write.kind(), "process"));
+        assert!(!kept.has(&[write.kind()], "process"));
         mode(0o600);
-        assert!(kept.has(&write.kind(), "process"));
+        assert!(kept.has(&[write.kind()], "process"));
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
-        assert!(!kept.has(&write.kind(), "process"));
-        let error = format!("{:#}", kept.add(RememberedApproval::of(&write, "process")).unwrap_err());
+        assert!(!kept.has(&[write.kind()], "process"));
+        let error =
+            format!("{:#}", kept.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap_err());
         assert!(error.contains(":2: is not an approval"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}{{}}\n"), "nothing is lost");
     }
@@ -265,7 +279,9 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     let name = format!("tool{number}");
-                    Kept::new(path.clone()).add(RememberedApproval::of(&subject(&name), "process")).unwrap();
+                    Kept::new(path.clone())
+                        .add(RememberedApproval::of(&subject(&name), &ApprovalRule::Any, "process"))
+                        .unwrap();
                 });
             }
         });

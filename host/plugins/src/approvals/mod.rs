@@ -16,6 +16,7 @@ use wharf_config::config::approvals::Remember;
 pub mod answer;
 pub mod kept;
 pub mod remembered;
+pub mod rule;
 pub mod subject;
 mod target;
 pub mod ticket;
@@ -54,6 +55,20 @@ pub static WAITING: PoolRule = PoolRule {
     old: Duration::MAX,
 };
 
+/// A person's yes to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Yes {
+    /// How long it is valid for further calls.
+    pub remember: Remember,
+    /// Whether these may have any arguments. Otherwise the narrowest rule holds.
+    pub any: bool,
+}
+
+impl Yes {
+    /// A yes to one call.
+    pub const ONCE: Self = Self { remember: Remember::Never, any: false };
+}
+
 /// The state of approvals, for as long as wharf runs.
 pub struct Approvals {
     pub tickets: Tickets,
@@ -79,14 +94,14 @@ impl Approvals {
     }
 
     /// Asks the operator's program about a call, which may give way if its client is gone. The program gets the call as JSON on stdin and
-    /// answers with one word: `yes`, `session` or `always`. Any other output is a no. The error says what failed.
+    /// answers with `yes`, `session` or `always`, and `any` after the last two for any arguments. Any other output is a no. The error says what failed.
     pub async fn ask_program(
         &self,
         (party, call): (Party, Arc<dyn Occupant>),
         command: &Command,
         told: &str,
         longest: Remember,
-    ) -> Result<Option<Remember>> {
+    ) -> Result<Option<Yes>> {
         let _waits = self.waiting.take(party)?;
         let asked = async {
             let _turn = self.commands.wait_for(party, call).await;
@@ -94,12 +109,17 @@ impl Approvals {
         };
         let printed =
             tokio::time::timeout(COMMAND_TIMEOUT, asked).await.context("too many calls are waiting for it")??;
-        Ok(match printed.trim() {
-            "yes" => Some(Remember::Never),
-            "session" => Some(Remember::Session.min(longest)),
-            "always" => Some(Remember::Always.min(longest)),
-            _ => None,
-        })
+        let words: Vec<&str> = printed.split_whitespace().collect();
+        let (remember, any) = match words.as_slice() {
+            ["yes"] => (Remember::Never, false),
+            ["session"] => (Remember::Session, false),
+            ["session", "any"] => (Remember::Session, true),
+            ["always"] => (Remember::Always, false),
+            ["always", "any"] => (Remember::Always, true),
+            _ => return Ok(None),
+        };
+        let remember = remember.min(longest);
+        Ok(Some(Yes { remember, any: any && remember > Remember::Never }))
     }
 }
 
@@ -130,6 +150,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_program_answers_with_the_words_that_it_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let approvals = Approvals::new(None, [0; 16]);
+        let yes = |remember, any| Some(Yes { remember, any });
+        for (printed, longest, expected) in [
+            ("yes", Remember::Always, Some(Yes::ONCE)),
+            ("session", Remember::Always, yes(Remember::Session, false)),
+            (" session  any ", Remember::Session, yes(Remember::Session, true)),
+            ("always any", Remember::Always, yes(Remember::Always, true)),
+            // The operator allows less than the program says.
+            ("always any", Remember::Session, yes(Remember::Session, true)),
+            ("always any", Remember::Never, Some(Yes::ONCE)),
+            ("yes any", Remember::Always, None),
+            ("session all", Remember::Always, None),
+            ("session any more", Remember::Always, None),
+            ("no", Remember::Always, None),
+            ("", Remember::Always, None),
+        ] {
+            let says = command(&folder.path().join("asked"), &format!("echo '{printed}'"));
+            let answer = approvals.ask_program((named("ann"), Arc::new(Stays)), &says, "", longest).await.unwrap();
+            assert_eq!(answer, expected, "{printed}, {longest:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_question_of_another_client_begins_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let asked = folder.path().join("asked");
@@ -145,7 +190,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
                 ask(ben, &yes).await
-            } => assert_eq!(his.unwrap(), Some(Remember::Never)),
+            } => assert_eq!(his.unwrap(), Some(Yes::ONCE)),
         }
         assert_eq!(std::fs::read(&asked).unwrap().len(), 7);
         assert_eq!(approvals.waiting.taken(), 192, "three quarters of those who wait");

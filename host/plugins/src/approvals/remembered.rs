@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::subject::CallKind;
+use super::rule::CallKind;
 use wharf_base::{
     ledger::Charge,
     party::Party,
@@ -45,8 +45,10 @@ pub static REMEMBERED: PoolRule = PoolRule {
 pub struct Remembered(Mutex<HashMap<CallKind, Charge>>);
 
 impl Remembered {
-    pub fn has(&self, kind: &CallKind) -> bool {
-        self.0.lock().contains_key(kind)
+    /// Whether the session has one of these approvals.
+    pub fn has(&self, keys: &[CallKind]) -> bool {
+        let all = self.0.lock();
+        keys.iter().any(|key| all.contains_key(key))
     }
 
     /// Adds an approval. Returns false if the session has too many.
@@ -98,15 +100,13 @@ impl Principals {
         Self { places: Places::new(&REMEMBERED, whole), all: Mutex::default() }
     }
 
-    /// Whether calls of this kind by this client are approved.
-    pub fn has(&self, principal: &Principal, kind: &CallKind) -> bool {
+    /// Whether this client has one of these approvals.
+    pub fn has(&self, principal: &Principal, keys: &[CallKind]) -> bool {
         let all = self.all.lock();
-        let Some(held) = all.get(principal).and_then(|kinds| kinds.get(kind)) else { return false };
-        let counts = !held.approval.ended.load(Ordering::Acquire);
-        if counts {
-            *held.approval.used.lock() = Instant::now();
-        }
-        counts
+        let Some(kinds) = all.get(principal) else { return false };
+        let mut held = keys.iter().filter_map(|key| kinds.get(key)).map(|held| &held.approval);
+        let counts = held.find(|approval| !approval.ended.load(Ordering::Acquire));
+        counts.inspect(|approval| *approval.used.lock() = Instant::now()).is_some()
     }
 
     /// Remembers an approval of this client. `party` is the client that it counts for.
@@ -146,12 +146,12 @@ mod tests {
             principals.add(&ann, her, kind(number)).unwrap();
         }
         assert_eq!(principals.places.taken(), WHOLE / 4 * 3);
-        assert!(!principals.has(&ann, &kind(0)) && principals.has(&ann, &kind(WHOLE - 1)));
+        assert!(!principals.has(&ann, &[kind(0)]) && principals.has(&ann, &[kind(WHOLE - 1)]));
         // Clients with few approvals each are not refused either.
         for number in 0..WHOLE / 2 {
             let (one, party) = of(&format!("client {number}"));
             principals.add(&one, party, kind(1)).unwrap();
-            assert!(principals.has(&one, &kind(1)), "{number}");
+            assert!(principals.has(&one, &[kind(1)]), "{number}");
         }
         assert_eq!(principals.places.taken(), WHOLE);
         assert_eq!(principals.all.lock().values().map(HashMap::len).sum::<usize>(), WHOLE);

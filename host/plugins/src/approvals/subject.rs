@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wharf_protocol::{Method, error::clip_to};
 
-use super::target::{self, fenced};
+use super::{
+    rule::{ApprovalRule, CallKind},
+    target::{self, fenced},
+};
 use wharf_base::text::{escaped, escaped_json, hex};
 use wharf_policy::access::capability::Access;
 
@@ -31,19 +34,18 @@ pub struct ApprovalSubject<'a> {
     pub definition: [u8; 32],
     /// The folders that the call may use, each with its access.
     pub folders: Vec<(String, Access)>,
+    /// The paths at which the plugin sees folders, if they differ.
+    pub guest_folders: Vec<String>,
     /// The rules for HTTP requests of the call.
     pub http: Vec<String>,
     /// All grants and the config of the plugin, so that any change of them invalidates an approval.
     pub grants: String,
 }
 
-/// The kind of a call: a digest of everything except its arguments. Calls of the same kind are covered by one approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallKind(pub [u8; 32]);
-
 impl ApprovalSubject<'_> {
     pub fn kind(&self) -> CallKind {
-        let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
+        let Self { method, name, arguments: _, plugin, digest, definition, folders, guest_folders: _, http, grants } =
+            self;
         let mut sha = Sha256::new();
         let mut add = |part: &[u8]| {
             sha.update((part.len() as u64).to_be_bytes());
@@ -57,6 +59,21 @@ impl ApprovalSubject<'_> {
         add(definition);
         add(format!("{folders:?} {http:?} {grants}").as_bytes());
         CallKind(sha.finalize().into())
+    }
+
+    /// Returns the narrowest rule for further calls like this one.
+    pub fn narrowest(&self) -> ApprovalRule {
+        ApprovalRule::narrowest(self.arguments, &self.tops())
+    }
+
+    /// Returns the keys of the approvals that cover this call.
+    pub fn covering(&self) -> Vec<CallKind> {
+        let kind = self.kind();
+        ApprovalRule::covering(self.arguments, &self.tops()).iter().map(|rule| rule.of_kind(&kind)).collect()
+    }
+
+    fn tops(&self) -> Vec<String> {
+        self.folders.iter().map(|(path, _)| path).chain(&self.guest_folders).cloned().collect()
     }
 
     /// Returns the text for the person. The first line is what many clients show by itself: the tool, and what it is to work on.
@@ -110,6 +127,7 @@ impl ApprovalSubject<'_> {
             "folders": folders,
             "http": self.http,
             "arguments": self.arguments,
+            "rule": self.narrowest().text(),
         })
         .to_string()
     }
@@ -163,6 +181,7 @@ mod tests {
             digest: &DIGEST,
             definition: [1; 32],
             folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::Read)],
+            guest_folders: vec![],
             http: vec!["GET HEAD https://a.example".into()],
             grants: String::new(),
         }

@@ -47,7 +47,12 @@ pub fn of(arguments: &Value, known: &[String]) -> String {
 }
 
 /// Whether the name of an argument says that its value is a place, in any usual spelling: `file_path`, `repoPath`, `URLs`.
-fn is_place(key: &str) -> bool {
+pub fn is_place(key: &str) -> bool {
+    words(key).iter().any(|word| PLACES.iter().any(|place| word == place || word.strip_suffix('s') == Some(place)))
+}
+
+/// Returns the words of an argument's name, in lower case.
+pub fn words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for letter in key.chars() {
@@ -59,7 +64,7 @@ fn is_place(key: &str) -> bool {
             word.extend(letter.to_lowercase());
         }
     }
-    words.iter().any(|word| PLACES.iter().any(|place| word == place || word.strip_suffix('s') == Some(place)))
+    words
 }
 
 /// Returns the host of a web address.

@@ -29,10 +29,12 @@ use wharf_config::config::{
 };
 use wharf_plugins::{
     approvals::{
+        Yes,
         answer::{self, KEY},
         kept,
         remembered::KIND_BYTES,
-        subject::{ApprovalSubject, CallKind},
+        rule::{ApprovalRule, CallKind},
+        subject::ApprovalSubject,
     },
     bridge,
     observe::{journal::Event, record::ApprovalOutcome},
@@ -61,7 +63,11 @@ pub async fn pass(
     }
     let subject = subject(request, roots);
     let kind = subject.kind();
-    let gate = Gate { ctx, request, confirm, subject, kind };
+    let covering = match confirm.remember {
+        Remember::Never => Vec::new(),
+        _ => heavy(request.bytes, || subject.covering()),
+    };
+    let gate = Gate { ctx, request, confirm, subject, kind, covering };
     let by = match confirm.asker {
         Asker::Client => ApprovalOutcome::Client,
         Asker::Command(_) => ApprovalOutcome::Command,
@@ -86,7 +92,7 @@ pub async fn pass(
         Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
     };
     match answered? {
-        Ok(Decision::Yes(remember)) => {
+        Ok(Decision::Yes(yes)) => {
             carried.approval.given = Some(kind.0);
             // While the person decided, the operator may have revoked access of the plugin.
             if request.served.access.is_revoked() {
@@ -101,7 +107,7 @@ pub async fn pass(
                 let closed = "A root that was shown has been closed meanwhile; nothing was run.";
                 return Err(gate.refuse(Why::Revoked, closed.to_owned()).await);
             }
-            gate.remember(remember).await;
+            gate.remember(yes).await;
             Ok(Some(by))
         }
         Ok(Decision::No(text)) => {
@@ -145,6 +151,7 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'
         digest: request.served.plugin.code().digest().as_bytes(),
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
         folders: folders.collect(),
+        guest_folders: config.grants.dirs.0.iter().map(|dir| dir.guest.clone()).collect(),
         http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
         grants: format!("{:?} {}", config.grants, config.settings.json()),
     }
@@ -156,11 +163,13 @@ struct Gate<'a> {
     confirm: &'a Confirm,
     subject: ApprovalSubject<'a>,
     kind: CallKind,
+    /// The keys of the approvals that cover the call.
+    covering: Vec<CallKind>,
 }
 
 /// What a person, or the program in place of one, decided about a call.
 enum Decision {
-    Yes(Remember),
+    Yes(Yes),
     /// A sentence for the model.
     No(String),
 }
@@ -173,33 +182,38 @@ impl Gate<'_> {
             return None;
         }
         let remembered = match &self.ctx.session {
-            Some(session) => session.approvals.remembered.has(&self.kind),
+            Some(session) => session.approvals.remembered.has(&self.covering),
             None if *principal == Principal::Anonymous => false,
-            None => server.approvals.principals.has(principal, &self.kind),
+            None => server.approvals.principals.has(principal, &self.covering),
         };
         if remembered || self.is_known_elsewhere().await {
             return Some(ApprovalOutcome::Session);
         }
         let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
-        kept.has(&self.kind, &principal.to_string()).then_some(ApprovalOutcome::Always)
+        kept.has(&self.covering, &principal.to_string()).then_some(ApprovalOutcome::Always)
     }
 
-    /// Whether the same call was approved at another replica. If Redis does not answer, the person is asked.
+    /// Whether an approval at another replica covers the call. If Redis does not answer, the person is asked.
     async fn is_known_elsewhere(&self) -> bool {
-        let Some((cluster, name)) = self.ctx.server.cluster.as_ref().zip(self.shared_name()) else { return false };
-        let until: Option<u64> = cluster.get(&name).await.ok().flatten();
-        // Redis could return a value for longer than it was stored for.
-        until.is_some_and(|until| until > now())
+        let Some(cluster) = &self.ctx.server.cluster else { return false };
+        for name in self.covering.iter().filter_map(|key| self.shared_name(key)) {
+            let Ok(until) = cluster.get::<u64>(&name).await else { return false };
+            // Redis could return a value for longer than it was stored for.
+            if until.is_some_and(|until| until > now()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns the name under which replicas store an approval for further calls. None: the client cannot be recognized.
-    fn shared_name(&self) -> Option<String> {
+    fn shared_name(&self, key: &CallKind) -> Option<String> {
         let client = match (&self.ctx.session, self.ctx.principal()) {
             (Some(session), _) => format!("session {}", session.id),
             (None, Principal::Anonymous) => return None,
             (None, principal) => format!("principal {principal}"),
         };
-        Some(format!("approved:{}:{}", hex(&Sha256::digest(client)), hex(&self.kind.0)))
+        Some(format!("approved:{}:{}", hex(&Sha256::digest(client)), hex(&key.0)))
     }
 
     /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
@@ -218,7 +232,7 @@ impl Gate<'_> {
         let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
         match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
-            Ok(Some(remember)) => Ok(Decision::Yes(remember)),
+            Ok(Some(yes)) => Ok(Decision::Yes(yes)),
             Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
                 tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
@@ -275,7 +289,8 @@ impl Gate<'_> {
 
     fn question(&self) -> Question {
         let known = self.request.tool.map(|tool| tool.arguments()).unwrap_or_default();
-        answer::question(heavy(self.request.bytes, || self.subject.text(&known)), self.longest())
+        let (text, narrowest) = heavy(self.request.bytes, || (self.subject.text(&known), self.subject.narrowest()));
+        answer::question(text, self.longest(), &narrowest)
     }
 
     fn read(&self, reply: &Value) -> Result<Decision, String> {
@@ -290,16 +305,22 @@ impl Gate<'_> {
     }
 
     /// Remembers an approval for further calls.
-    async fn remember(&self, remember: Remember) {
+    async fn remember(&self, yes: Yes) {
         let (ctx, server) = (self.ctx, &self.ctx.server);
-        let kept = match remember {
-            Remember::Never => return,
-            Remember::Session if self.remember_for_session().await => Some(ApprovalOutcome::Session),
+        if yes.remember == Remember::Never {
+            return;
+        }
+        let rule = if yes.any { ApprovalRule::Any } else { heavy(self.request.bytes, || self.subject.narrowest()) };
+        let kept = match yes.remember {
+            Remember::Never => None,
+            Remember::Session if self.remember_for_session(rule.of_kind(&self.kind)).await => {
+                Some(ApprovalOutcome::Session)
+            }
             Remember::Session => {
                 tracing::warn!("an approval is not remembered, because too many already are");
                 None
             }
-            Remember::Always => match self.keep().await {
+            Remember::Always => match self.keep(&rule).await {
                 Ok(()) => Some(ApprovalOutcome::Always),
                 Err(error) => {
                     tracing::warn!("an approval is not remembered: {error:#}");
@@ -317,9 +338,9 @@ impl Gate<'_> {
         }
     }
 
-    async fn remember_for_session(&self) -> bool {
+    async fn remember_for_session(&self, key: CallKind) -> bool {
         let (ctx, server) = (self.ctx, &self.ctx.server);
-        if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name()) {
+        if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name(&key)) {
             let lives = SESSION_LIFETIME;
             let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
             // If it cannot be stored, the person is asked again at other replicas.
@@ -328,15 +349,15 @@ impl Gate<'_> {
         match &ctx.session {
             Some(session) => {
                 let charge = session.account.charge(KIND_BYTES).ok();
-                charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, charge))
+                charge.is_some_and(|charge| session.approvals.remembered.add(key, charge))
             }
-            None => server.approvals.principals.add(ctx.principal(), ctx.party(), self.kind).is_ok(),
+            None => server.approvals.principals.add(ctx.principal(), ctx.party(), key).is_ok(),
         }
     }
 
-    async fn keep(&self) -> anyhow::Result<()> {
+    async fn keep(&self, rule: &ApprovalRule) -> anyhow::Result<()> {
         let server = Arc::clone(&self.ctx.server);
-        let approval = kept::RememberedApproval::of(&self.subject, &self.ctx.principal().to_string());
+        let approval = kept::RememberedApproval::of(&self.subject, rule, &self.ctx.principal().to_string());
         let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
             Some(kept) => kept.add(approval),
             None => Ok(()),
