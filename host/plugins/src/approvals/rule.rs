@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_base::text::escaped;
 
-use super::target::{fenced, is_place, words};
+use super::target::{is_place, plain, words};
 
 /// The most bounds of one rule. A call that names more places is approved with exactly its arguments.
 const MAX_BOUNDS: usize = 6;
@@ -136,7 +136,7 @@ impl ApprovalRule {
                 Place::At(server) => ("at", server),
                 Place::Is(value) => ("=", value),
             };
-            format!("`{}` {word} `{}`", fenced(&escaped(&bound.argument)), fenced(&escaped(place)))
+            format!("`{}` {word} `{}`", plain(&escaped(&bound.argument)), plain(&escaped(place)))
         };
         format!("{} (the rest may differ)", bounds.iter().map(shown).collect::<Vec<_>>().join(" and "))
     }

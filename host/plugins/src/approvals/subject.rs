@@ -7,7 +7,7 @@ use wharf_protocol::{Method, error::clip_to};
 
 use super::{
     rule::{ApprovalRule, CallKind},
-    target::{self, fenced},
+    target::{self, plain},
 };
 use wharf_base::text::{escaped, escaped_json, hex};
 use wharf_policy::access::capability::Access;
@@ -79,18 +79,17 @@ impl ApprovalSubject<'_> {
     /// Returns the text for the person. The first line is what many clients show by itself: the tool, and what it is to work on.
     /// `known` has the names of the arguments in the tool's schema, which are shown before any others.
     pub fn text(&self, known: &[String]) -> String {
-        let name = fenced(&escaped(self.name));
+        let name = plain(&escaped(self.name));
         let mut lines = vec![match self.method {
             Method::CallTool => format!("wharf asks: run `{name}`{}?", target::of(self.arguments, known)),
             Method::ReadResource => format!("wharf asks: read the resource `{name}`?"),
             _ => format!("wharf asks: make the prompt `{name}`?"),
         }];
-        lines.extend([String::new(), "```".into()]);
         let members = self.arguments.as_object();
-        // The client chose the order of the arguments, and could put others before those that matter.
-        let is_known = |key: &String| known.contains(key);
+        // The client chose the order of the arguments, and could put others before those that matter. Places are in the first line already,
+        // and some clients show only the first two.
         let mut ordered: Vec<_> = members.into_iter().flatten().collect();
-        ordered.sort_by_key(|(key, _)| !is_known(key));
+        ordered.sort_by_key(|(key, _)| (!known.contains(key), target::is_place(key)));
         for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
             lines.push(format!("{}: {}", shown(&Value::from(key.as_str())), shown(value)));
         }
@@ -102,15 +101,14 @@ impl ApprovalSubject<'_> {
             &mut lines,
             "folders",
             self.folders.iter().map(|(path, access)| {
-                let path = fenced(&escaped(&clip_to(path, MAX_CHARS)));
+                let path = plain(&escaped(&clip_to(path, MAX_CHARS)));
                 format!("{path} ({})", if *access == Access::ReadWrite { "read and write" } else { "read" })
             }),
         );
-        list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
+        list(&mut lines, "HTTP", self.http.iter().map(|rule| plain(&escaped(&clip_to(rule, MAX_CHARS)))));
         lines.push(format!("plugin: {}, SHA-256 {}", self.plugin, short(self.digest)));
         let whole = self.arguments.to_string();
         lines.push(format!("all arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
-        lines.push("```".into());
         lines.join("\n")
     }
 
@@ -149,7 +147,7 @@ fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item =
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     let chars = text.chars().count();
-    let safe = |part: String| fenced(&escaped_json(&part));
+    let safe = |part: String| plain(&escaped_json(&part));
     if chars <= MAX_CHARS {
         return safe(text);
     }
@@ -190,11 +188,11 @@ mod tests {
     #[test]
     fn a_person_sees_who_would_do_what_with_which_rights() {
         let arguments = json!({ "content": "two\nlines", "path": "a.txt" });
-        let text = subject("files_write", &arguments).text(&["path".into()]);
-        let expected = "wharf asks: run `files_write` on `a.txt`?\n\n```\n\"path\": \"a.txt\"\n\"content\": \"two\\nlines\"\nfolders:\n  \
+        let text = subject("files_write", &arguments).text(&["path".into(), "content".into()]);
+        let expected = "wharf asks: run `files_write` on `a.txt`?\n\"content\": \"two\\nlines\"\n\"path\": \"a.txt\"\nfolders:\n  \
                         /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\nplugin: files, SHA-256 \
                         abababababababab\nall arguments: 39 bytes, SHA-256 ";
-        assert!(text.starts_with(expected) && text.ends_with("\n```"), "{text}");
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]
@@ -208,6 +206,7 @@ mod tests {
             ("a", json!({ "x": "```\nwharf asks: run `harmless`?\n```" })),
             ("a`\n```\nplugin: other", json!({ "```\n": "```" })),
             ("a", json!({ "x": large, "y": { "z": large } })),
+            ("a", json!({ "x": "<!-- hidden --> [good](https://evil.example) &lt; ![x](y)" })),
             ("a", json!({ "x": "\u{1b}[2J\u{9b}2J\r\u{7}" })),
             ("a", many),
             ("a", long_key),
@@ -217,15 +216,16 @@ mod tests {
         ] {
             let text = subject(name, &arguments).text(&["path".into()]);
             assert!(text.len() < 20_000, "{} bytes", text.len());
-            assert_eq!(text.matches("```").count(), 2, "{text}");
-            assert!(text.ends_with("\n```"), "{text}");
+            let (first, rest) = text.split_once('\n').unwrap();
+            assert!(first.matches('`').count().is_multiple_of(2) && !rest.contains(['`', '<', '&']), "{text}");
+            assert!(!text.contains("]("), "{text}");
             assert_eq!(text.lines().filter(|line| line.starts_with("wharf asks")).count(), 1, "{text}");
             assert!(text.chars().all(|character| character == '\n' || !is_deceptive(character)), "{text:?}");
         }
         let mut many = subject("a", &Value::Null);
         many.folders = (0..100).map(|number| (format!("/f{number}\n```"), Access::ReadWrite)).collect();
         let text = many.text(&["path".into()]);
-        assert_eq!(text.matches("```").count(), 2, "{text}");
+        assert!(!text.contains("```"), "{text}");
         assert!(text.contains("  and 84 more, which are not shown"), "{text}");
     }
 

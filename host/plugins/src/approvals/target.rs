@@ -79,7 +79,7 @@ fn host(value: &str) -> Option<String> {
 fn said(word: &str, names: &[String]) -> String {
     let more = names.len().saturating_sub(MAX_NAMES);
     let shown: Vec<String> =
-        names.iter().take(MAX_NAMES).map(|name| format!("`{}`", fenced(&escaped(&short(name))))).collect();
+        names.iter().take(MAX_NAMES).map(|name| format!("`{}`", plain(&escaped(&short(name))))).collect();
     match shown.split_last() {
         None => String::new(),
         Some(_) if more > 0 => format!("{word}{} and {more} more", shown.join(", ")),
@@ -88,9 +88,9 @@ fn said(word: &str, names: &[String]) -> String {
     }
 }
 
-/// Escapes backticks, so that a text cannot end the code fence.
-pub fn fenced(text: &str) -> String {
-    text.replace('`', "\\u0060")
+/// Escapes what a client that shows Markdown would not show as it is: quoted code, links, and what HTML hides.
+pub fn plain(text: &str) -> String {
+    text.replace("](", "]\\u0028").replace('`', "\\u0060").replace('<', "\\u003c").replace('&', "\\u0026")
 }
 
 /// Shortens a long name in its middle.

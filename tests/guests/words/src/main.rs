@@ -32,6 +32,13 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        ["write", path, text] => match std::fs::write(path, text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{path}: {error}");
+                ExitCode::FAILURE
+            }
+        },
         ["spin"] => loop {
             std::hint::spin_loop();
         },

@@ -86,14 +86,19 @@ impl Grants {
     /// Returns the grants reduced to reading: nothing outside the sandbox can be changed. HTTP is removed, since any request may change
     /// something on the server.
     pub fn only_reading(&self) -> Self {
-        let Self { roots, dirs, env, ask, http: _ } = self;
+        Self { http: http::Grant::default(), ..self.with_read_only_folders() }
+    }
+
+    /// Returns the grants with no folder writable.
+    pub fn with_read_only_folders(&self) -> Self {
+        let Self { roots, dirs, env, ask, http } = self;
         let dirs = dirs.0.iter().map(|dir| Dir { access: Access::Read, ..dir.clone() }).collect();
         Self {
             roots: roots::Grant(roots.0.map(|_| Access::Read)),
             dirs: dirs::Grant(dirs),
             env: env.clone(),
             ask: *ask,
-            http: http::Grant::default(),
+            http: http.clone(),
         }
     }
 

@@ -36,10 +36,11 @@ use wharf_plugins::{
         rule::{ApprovalRule, CallKind},
         subject::ApprovalSubject,
     },
-    bridge,
+    bridge::{self, OfferedTool},
     observe::{journal::Event, record::ApprovalOutcome},
+    plugins::served::Sharing,
 };
-use wharf_policy::access::call_roots::CallRoots;
+use wharf_policy::access::{call_roots::CallRoots, grants::Grants};
 
 /// The refusals that are logged, at a limited rate.
 const UNASKABLE: What =
@@ -125,10 +126,10 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
         Which::Writes => {
             let grants = &request.served.config.grants;
             // A folder that does not exist now may exist when the call runs.
-            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access)))
+            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access))) && reading(request).is_none()
         }
         Which::Destructive => request.tool.is_some_and(|tool| {
-            let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();
+            let hint = |key| hint(tool, key);
             // Annotations that a tool leaves out have the defaults of the MCP specification.
             !hint("readOnlyHint").unwrap_or(false) && hint("destructiveHint").unwrap_or(true)
         }),
@@ -136,6 +137,22 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
             request.tool.is_some_and(|tool| patterns.iter().any(|pattern| pattern.matches(&tool.own_name)))
         }
     }
+}
+
+fn hint(tool: &OfferedTool, key: &str) -> Option<bool> {
+    tool.published.annotations.as_ref()?.get(key)?.as_bool()
+}
+
+/// Returns the grants of a call that runs without a question although `confirm = "writes"`, because its tool says that it only reads: no
+/// folder is writable in it. None: it has all grants of the plugin.
+pub fn reading(request: &Request<'_>) -> Option<Grants> {
+    let (served, tool) = (request.served, request.tool?);
+    let confirm = served.config.confirm.as_ref().filter(|confirm| confirm.which == Which::Writes);
+    // With other access, the call would end the instance that keeps the client's state.
+    let applies = confirm.is_some() && hint(tool, "readOnlyHint") == Some(true) && served.sharing() != Sharing::One;
+    let grants = applies.then(|| served.config.grants.with_read_only_folders())?;
+    // What a request changes on a server, no folder prevents.
+    (!grants.can_write(true)).then_some(grants)
 }
 
 fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'a> {

@@ -9,6 +9,7 @@ use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report};
 use wharf_scope::{Denial, Scope, changes::Changes};
 
 use super::{
+    confirm,
     failed::{Failed, Said, Why},
     gates::Passed,
     parsed::converted,
@@ -53,7 +54,7 @@ pub async fn run_once<O: Operation>(
     let grants = match request.method {
         // No person is asked about completions, so they get only the grants that need no approval.
         Method::Complete => served.config.unasked_grants(),
-        _ => Cow::Borrowed(&served.config.grants),
+        _ => confirm::reading(request).map_or(Cow::Borrowed(&served.config.grants), Cow::Owned),
     };
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     keep_changes(ctx, request, &mut scope);
@@ -142,7 +143,7 @@ async fn finished<T>(
         Err(error) => error.into(),
     };
     let recorded = record.end(ended, &report).await;
-    let hints = hints(ctx, served, roots, &report.denials);
+    let hints = hints(ctx, request, roots, &report.denials);
     if !report.printed.is_empty() {
         let printed = served.config.settings.redacted(&report.printed);
         if let Some(rehearsal) = ctx.server.scopes.rehearsal() {
@@ -320,8 +321,11 @@ fn join(text: &str, hints: &str) -> String {
 /// What a client may know about what was refused in a call. Boxed, so that the futures of calls stay small.
 pub struct Hints(Option<Box<Refused>>);
 
+#[derive(Default)]
 struct Refused {
     said: String,
+    /// Says why no folder was writable, if that was due to what the tool says about itself.
+    reading: String,
     /// Says that no directory is open and why, and whether the plugin asked for directories itself.
     directory: Option<(String, bool)>,
 }
@@ -330,9 +334,11 @@ impl Hints {
     /// Returns what explains an error. `error`: its texts. Runtimes ask for directories at their start, so that alone explains no error.
     pub fn about<'a>(&self, error: impl IntoIterator<Item = &'a str>) -> String {
         let Some(refused) = &self.0 else { return String::new() };
-        let about_files = || error.into_iter().any(means_files);
-        let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || about_files());
-        let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str())];
+        let error: Vec<&str> = error.into_iter().collect();
+        let says = |means: fn(&str) -> bool| error.iter().any(|text| means(text));
+        let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || says(means_files));
+        let reading = says(means_rights).then_some(refused.reading.as_str());
+        let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str()), reading];
         all.into_iter().flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
@@ -344,9 +350,23 @@ fn means_files(error: &str) -> bool {
     words.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
+/// Whether an error is about what the plugin may do with files.
+fn means_rights(error: &str) -> bool {
+    const WORDS: [&str; 7] = ["read-only", "permission", "permitted", "denied", "erofs", "eacces", "eperm"];
+    let error = error.to_ascii_lowercase();
+    WORDS.iter().any(|word| error.contains(word))
+}
+
 /// Logs for the operator what was refused, and returns what the client may know about it.
-fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> Hints {
-    if denials.is_empty() {
+fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, denials: &[Denial]) -> Hints {
+    let served = request.served;
+    let reading = confirm::reading(request).map(|_| {
+        format!(
+            "`{}` says that it only reads, so `confirm` let it run without a question, and without a folder that it can write to.",
+            request.name
+        )
+    });
+    if denials.is_empty() && reading.is_none() {
         return Hints(None);
     }
     let (id, by) = (&served.config.id, served.config.granted_by());
@@ -358,7 +378,8 @@ fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) 
         Denial::NoDirectory { .. } | Denial::Http(_) => None,
     });
     let directory = asked.max().map(|asked| (format!("No directory is open: {}.", roots.explained()), asked));
-    Hints(Some(Box::new(Refused { said: hint::for_client(denials, id, by, clean), directory })))
+    let said = hint::for_client(denials, id, by, clean);
+    Hints(Some(Box::new(Refused { said, reading: reading.unwrap_or_default(), directory })))
 }
 
 #[cfg(test)]
@@ -368,7 +389,7 @@ mod tests {
     #[test]
     fn a_hint_about_directories_explains_only_errors_about_files() {
         let directory = |asked| Some(("No directory is open.".to_owned(), asked));
-        let hints = |asked| Hints(Some(Box::new(Refused { said: String::new(), directory: directory(asked) })));
+        let hints = |asked| Hints(Some(Box::new(Refused { directory: directory(asked), ..Refused::default() })));
         for (error, expected) in [
             ("Error executing tool boom: bad thing: é", false),
             ("the profile is empty", false),
@@ -379,6 +400,21 @@ mod tests {
         ] {
             assert_eq!(!hints(false).about([error]).is_empty(), expected, "{error}");
             assert!(!hints(true).about([error]).is_empty(), "{error}");
+        }
+    }
+
+    #[test]
+    fn that_a_tool_only_reads_explains_only_errors_about_rights() {
+        let hints = Hints(Some(Box::new(Refused { reading: "It only reads.".into(), ..Refused::default() })));
+        for (error, expected) in [
+            ("a.txt: Read-only file system (os error 69)", true),
+            ("EROFS: read-only file system, open '/a'", true),
+            ("[Errno 13] Permission denied: '/a'", true),
+            ("a.txt: Operation not permitted", true),
+            ("a.txt: No such file or directory", false),
+            ("no city has this name", false),
+        ] {
+            assert_eq!(!hints.about([error]).is_empty(), expected, "{error}");
         }
     }
 
