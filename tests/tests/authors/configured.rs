@@ -1,5 +1,7 @@
 //! Existing servers that a config names.
 
+use std::path::Path;
+
 use e2e::{folder, json, text};
 
 use crate::existing::{Existing, names};
@@ -59,4 +61,44 @@ async fn a_package_of_a_config_is_allowed_and_added() {
     let added = folder.run(&["add", "-c", CONFIG, "npm:@scope/more"], &existing.environment()).await;
     let said = folder::stderr(&added);
     assert!(said.contains("[plugins.more]\nsource = \"npm:@scope/more\"\n") && !said.contains("sha256"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cache_keeps_is_listed_and_removed() {
+    let existing = Existing::new("hello", "");
+    let folder = &existing.folder;
+    let cache = async |arguments: &[&str]| {
+        let output = folder.run(&[&["cache"], arguments].concat(), &existing.environment()).await;
+        assert!(output.status.success(), "{}", folder::stderr(&output));
+        folder::stdout(&output)
+    };
+    folder.write("other/index.ts", "import { x } from 'x';\n");
+    folder.write("other/package.json", "{}");
+    for server in ["notes/index.ts", "other/index.ts"] {
+        let called = folder.run(&["call", server, "greet", "name=Ada"], &existing.environment()).await;
+        assert!(called.status.success(), "{}", folder::stderr(&called));
+    }
+    let (notes, other) = (folder.join("notes/index.ts"), folder.join("other/index.ts"));
+    let shown = |path: &Path| format!("  {}  (used today)", path.display());
+    let listed = cache(&[]).await;
+    assert!(listed.contains(&shown(&notes)) && listed.contains(&shown(&other)), "{listed}");
+    assert!(listed.contains("compiled code, 1 files") && listed.contains("  node-"), "{listed}");
+    assert!(cache(&["clean"]).await.starts_with("removed 0 of 3"));
+
+    std::fs::remove_file(&notes).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 31);
+    let tools = std::fs::read_dir(folder.join("cache/wharf/tools")).unwrap().map(|entry| entry.unwrap().path());
+    let tools = tools.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "lock")).unwrap();
+    std::fs::File::options().write(true).open(tools).unwrap().set_modified(long_ago).unwrap();
+    let cleaned = cache(&["clean"]).await;
+    assert!(cleaned.contains(&format!("{}, which does not exist any more", notes.display())), "{cleaned}");
+    assert!(cleaned.contains("  node-") && cleaned.contains("(used 31 days ago)"), "{cleaned}");
+    assert!(cleaned.contains("removed 2 of 3") && !cleaned.contains(&shown(&other)), "{cleaned}");
+
+    // What is left serves without a build, and everything is made again when it is needed.
+    let called = folder.run(&["call", "other/index.ts", "greet", "name=Ada"], &existing.environment()).await;
+    assert!(called.status.success() && existing.counts() == (1, 1), "{}", existing.log());
+    assert!(cache(&["clean", "--all"]).await.contains("removed 2 of 2"));
+    let called = folder.run(&["call", "other/index.ts", "greet", "name=Ada"], &existing.environment()).await;
+    assert!(called.status.success() && existing.counts() == (1, 1), "{}", existing.log());
 }

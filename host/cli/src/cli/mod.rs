@@ -14,6 +14,7 @@ mod approvals;
 mod arguments;
 mod audit;
 mod build;
+mod cache;
 mod call;
 mod changes;
 mod check;
@@ -136,6 +137,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Update(command) => Box::pin(supply::update::run(command)).await,
         Command::Lock(command) => Box::pin(supply::lock::run(command)).await,
         Command::Audit(command) => audit::run(command),
+        Command::Cache(command) => cache::run(&command),
         Command::Undo(command) => undo::run(&command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),

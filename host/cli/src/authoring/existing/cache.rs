@@ -1,12 +1,24 @@
-//! Files and folders of the cache in which servers are built.
+//! Files and folders of the cache in which servers are built: how they are written, when each was last used, and its removal.
 
 #![expect(clippy::disallowed_methods, reason = "works on files in the cache")]
 
-use std::{fs, io::ErrorKind, os::unix::fs::DirBuilderExt, path::Path};
+use std::{
+    fs::{self, File},
+    io::ErrorKind,
+    os::unix::fs::DirBuilderExt,
+    path::Path,
+    time::SystemTime,
+};
 
 use anyhow::{Context, Result};
 
+use super::locks;
 use wharf_base::{failed::OrFailed, text};
+
+/// The file whose presence says that packages are installed.
+pub const READY: &str = ".ready";
+/// The server that is built in a folder, as a person named it.
+const SERVER: &str = "server";
 
 /// Makes a folder that only this user may enter, and those above it.
 pub fn make_folder(folder: &Path) -> Result<()> {
@@ -37,5 +49,74 @@ pub fn gone(file: &Path) -> Result<()> {
             Err(error).with_context(|| text::path(file)).or_failed()
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a build uses a folder.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lock {
+    Held,
+    Free,
+}
+
+/// Notes that a folder is used now. It is used as well if that cannot be noted.
+pub fn note(folder: &Path) {
+    if let Ok(lock) = File::options().write(true).open(locks::path(folder)) {
+        lock.set_modified(SystemTime::now()).ok();
+    }
+}
+
+/// Notes which server is built in a folder.
+pub fn name(folder: &Path, server: &str) -> Result<()> {
+    put(&folder.join(SERVER), server)
+}
+
+/// Returns which server is built in a folder.
+pub fn server(folder: &Path) -> Option<String> {
+    reads(&folder.join(SERVER))
+}
+
+/// Returns when a folder was last used.
+pub fn used(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(locks::path(folder)).or_else(|_| fs::metadata(folder)).and_then(|metadata| metadata.modified()).ok()
+}
+
+/// Removes a folder, unless a build uses it.
+pub fn remove(folder: &Path) -> Result<Lock> {
+    let Some(_lock) = locks::of_unused(folder)? else { return Ok(Lock::Held) };
+    // Comes first, so that nothing takes for complete what is left if this is stopped.
+    gone(&folder.join(READY))?;
+    fs::remove_dir_all(folder).with_context(|| format!("{}: cannot be removed", text::path(folder)))?;
+    Ok(Lock::Free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_uses_is_not_removed() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("server-1");
+        fs::create_dir(&folder).unwrap();
+        name(&folder, "/srv/server.py").unwrap();
+        assert_eq!(server(&folder).as_deref(), Some("/srv/server.py"));
+        let build = locks::of_unused(&folder).unwrap().unwrap();
+        assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Held, true));
+        drop(build);
+        assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Free, false));
+    }
+
+    #[test]
+    fn a_use_is_noted_where_a_lock_is() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("server-1");
+        fs::create_dir(&folder).unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH;
+        drop(locks::of_unused(&folder).unwrap());
+        File::options().write(true).open(locks::path(&folder)).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(used(&folder), Some(long_ago));
+        note(&folder);
+        assert!(used(&folder).unwrap() > long_ago);
     }
 }

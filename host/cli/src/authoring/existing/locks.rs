@@ -5,7 +5,7 @@
 use std::{
     fs::{File, OpenOptions},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
@@ -13,9 +13,20 @@ use tokio::task::JoinSet;
 
 use wharf_base::{failed::OrFailed, text};
 
+/// Returns the file whose lock a build in this folder holds.
+pub fn path(folder: &Path) -> PathBuf {
+    folder.with_extension("lock")
+}
+
+/// Returns the lock of a folder. None: something builds there.
+pub fn of_unused(folder: &Path) -> Result<Option<File>> {
+    let own = open(&path(folder))?;
+    Ok(own.try_lock().is_ok().then_some(own))
+}
+
 /// Waits until nothing else builds in a folder. The lock is held until the file is dropped.
 pub async fn of_folder(folder: &Path) -> Result<File> {
-    let own = open(&folder.with_extension("lock"))?;
+    let own = open(&path(folder))?;
     if own.try_lock().is_ok() {
         return Ok(own);
     }

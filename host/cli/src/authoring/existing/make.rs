@@ -15,10 +15,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::{
     build_files::{protected, readable},
-    cache::{gone, make_folder, put, reads},
+    cache::{self, READY, gone, make_folder, put, reads},
     inputs::Inputs,
     locks,
-    project::{self, READY, Recipe},
+    project::{self, Recipe},
     tools::Tools,
 };
 use crate::authoring::{
@@ -47,9 +47,11 @@ const PACKAGES: &str = "set-up-packages";
 /// Builds the server's component, unless it is there and its source is unchanged.
 pub async fn make(server: &ExistingServer, until: Until) -> Result<()> {
     if is_built(server, &admit(server)?) {
+        cache::note(&server.folder);
         return Ok(());
     }
     let _lock = lock(server).await?;
+    cache::note(&server.folder);
     // Another wharf may have built it meanwhile.
     let inputs = admit(server)?;
     if is_built(server, &inputs) {
@@ -136,6 +138,7 @@ fn open(server: &ExistingServer, inputs: &Inputs, tools: &Path) -> Result<Projec
             folder,
             &Recipe { id: &server.id, language, server: &named, with, watch: &[], tools: Some(tools) },
         )?;
+        cache::name(folder, &named)?;
         put(&folder.join(SDK), &sdk)?;
     } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
         gone(&folder.join(READY))?;

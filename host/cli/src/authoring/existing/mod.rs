@@ -7,7 +7,7 @@
 
 pub mod adopt;
 mod build_files;
-mod cache;
+pub mod cache;
 pub mod detached;
 mod entry;
 pub mod inputs;

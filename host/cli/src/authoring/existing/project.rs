@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
 
+use super::cache::READY;
 use crate::authoring::{
     project::{PLUGIN_TOML, Project},
     template::{below, replaced, write},
@@ -12,8 +13,6 @@ use crate::authoring::{
 use wharf_base::text;
 use wharf_config::config::existing::Language;
 
-/// The file whose existence says that the packages are installed.
-pub const READY: &str = ".ready";
 /// The file whose existence says that what builds a plugin in Python is installed.
 const VENV: &str = ".venv/ready";
 /// The Python that builds a plugin.

@@ -9,9 +9,8 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cache::make_folder,
-    locks,
-    project::{self, READY},
+    cache::{self, READY, make_folder},
+    locks, project,
 };
 use crate::authoring::{
     build::{self, Output, Until},
@@ -51,6 +50,7 @@ impl Tools {
     /// Installs it, unless it is there.
     pub async fn install(&self, until: Until) -> Result<()> {
         let Self { folder, language, files } = self;
+        cache::note(folder);
         if self.is_installed() {
             return Ok(());
         }

@@ -112,11 +112,29 @@ pub enum Command {
     /// Create, list or revoke API keys for programs that use wharf over HTTP
     #[command(subcommand)]
     Keys(Keys),
+    /// List what wharf has built and compiled for later, with sizes, or remove it
+    Cache(Cache),
     /// Serve the plugin of a package over stdin and stdout. It may do what environment variables allow; packages start this command
     Packaged(Packaged),
     /// Print what shells, manuals and editors need
     #[command(subcommand)]
     Print(Print),
+}
+
+#[derive(Debug, Args)]
+pub struct Cache {
+    #[command(subcommand)]
+    pub command: Option<CacheCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CacheCommand {
+    /// Remove servers whose source does not exist any more, and what was unused for 30 days. It is made again when it is needed
+    Clean {
+        /// Remove everything, also compiled code
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 #[derive(Debug, Args)]

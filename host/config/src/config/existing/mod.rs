@@ -5,7 +5,7 @@ pub mod language;
 pub mod package;
 pub mod server;
 
-pub use folders::tools;
+pub use folders::{folder, tools};
 pub use language::Language;
 pub use package::Package;
 pub use server::ExistingServer;
