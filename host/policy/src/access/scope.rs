@@ -332,10 +332,7 @@ impl Scopes {
         };
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());
-        let environment = match &self.rehearsal {
-            Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
-            None => env.apply(|name| std::env::var(name).ok()),
-        };
+        let environment = env.apply(|name| self.variable(name));
         let scope = Scope {
             directories,
             environment: environment.into_iter().chain(placeholders).collect(),
@@ -343,6 +340,14 @@ impl Scopes {
             fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
         };
         (scope, held)
+    }
+
+    /// Returns the value of a variable that a plugin may see.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        match &self.rehearsal {
+            Some(rehearsal) => rehearsal.environment.get(name).cloned(),
+            None => std::env::var(name).ok(),
+        }
     }
 
     /// Returns what is wanted, as far as the operator grants it.

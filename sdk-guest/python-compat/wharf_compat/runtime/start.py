@@ -66,6 +66,9 @@ def start(target: Target) -> Wire:
 def told(problem: BaseException) -> str:
     """Describes why the server does not start, with its innermost line."""
     text, place = " ".join(str(problem).split()) or type(problem).__name__, ""
+    if isinstance(problem, KeyError):
+        # Its text is the key alone.
+        text = f"KeyError: {text}"
     for frame, line in traceback.walk_tb(problem.__traceback__):
         file = frame.f_code.co_filename
         if watch.is_own(file):

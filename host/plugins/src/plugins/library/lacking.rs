@@ -4,10 +4,11 @@
 use crate::plugins::served::Served;
 use wharf_base::text;
 use wharf_config::config::{Origin, Typed};
-use wharf_policy::access::wants::want::WantedGrant;
+use wharf_policy::access::{scope::Scopes, wants::want::WantedGrant};
 
 /// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
-pub(super) fn log(before: Option<&Served>, now: &Served) {
+pub(super) fn log(before: Option<&Served>, now: &Served, scopes: &Scopes) {
+    log_unset(before, now, scopes);
     let same = |before: &&Served| before.plugin.code().digest() == now.plugin.code().digest();
     let Some(wants) = now.wants.as_ref().filter(|_| before.filter(same).is_none()) else { return };
     let known = |what: &WantedGrant| {
@@ -28,6 +29,15 @@ pub(super) fn log(before: Option<&Served>, now: &Served) {
     match before {
         Some(_) => tracing::warn!(plugin = id, "it now also wants {words}, which is not granted; {remedy}"),
         None => tracing::info!(plugin = id, "it wants {words}, which is not granted; {remedy}"),
+    }
+}
+
+/// Logs, once for each grant, the variables that are granted to a plugin and are not set.
+fn log_unset(before: Option<&Served>, now: &Served, scopes: &Scopes) {
+    let known = |name: &String| before.is_some_and(|before| before.config.grants.env.0.contains(name));
+    let unset = now.config.grants.env.0.iter().filter(|name| !known(name) && scopes.variable(name).is_none());
+    for name in unset {
+        tracing::info!(plugin = now.config.id, "the variable {name} is granted, but wharf was started without it");
     }
 }
 

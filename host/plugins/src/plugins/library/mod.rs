@@ -455,7 +455,7 @@ impl Library {
             if let Some(previous) = &previous {
                 now.plugin.succeed(&previous.plugin);
             }
-            lacking::log(previous.as_ref(), now);
+            lacking::log(previous.as_ref(), now, &self.scopes);
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
         let digest_of = |served: &Served| *served.plugin.code().digest().as_bytes();

@@ -29,7 +29,7 @@ use wharf_plugins::{
     plugins::served::{Served, Sharing},
 };
 use wharf_policy::{
-    access::{call_roots::CallRoots, grants::hint, scope::Held},
+    access::{call_roots::CallRoots, grants::hint, scope::Held, wants::want::WantedGrant},
     auth::Identity,
 };
 
@@ -143,7 +143,8 @@ async fn finished<T>(
         Err(error) => error.into(),
     };
     let recorded = record.end(ended, &report).await;
-    let hints = hints(ctx, request, roots, &report.denials);
+    let failed = !matches!(ended, Ended::Done | Ended::Asked);
+    let hints = hints(ctx, request, roots, (&report.denials, failed));
     if !report.printed.is_empty() {
         let printed = served.config.settings.redacted(&report.printed);
         if let Some(rehearsal) = ctx.server.scopes.rehearsal() {
@@ -326,6 +327,8 @@ struct Refused {
     said: String,
     /// Says why no folder was writable, if that was due to what the tool says about itself.
     reading: String,
+    /// The variables that the plugin wants and does not see, each with what would change that.
+    variables: Vec<(String, String)>,
     /// Says that no directory is open and why, and whether the plugin asked for directories itself.
     directory: Option<(String, bool)>,
 }
@@ -338,8 +341,10 @@ impl Hints {
         let says = |means: fn(&str) -> bool| error.iter().any(|text| means(text));
         let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || says(means_files));
         let reading = says(means_rights).then_some(refused.reading.as_str());
+        let variables = refused.variables.iter().filter(|(name, _)| error.iter().any(|text| names(text, name)));
         let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str()), reading];
-        all.into_iter().flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
+        let all = all.into_iter().chain(variables.map(|(_, said)| Some(said.as_str())));
+        all.flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -357,29 +362,59 @@ fn means_rights(error: &str) -> bool {
     WORDS.iter().any(|word| error.contains(word))
 }
 
-/// Logs for the operator what was refused, and returns what the client may know about it.
-fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, denials: &[Denial]) -> Hints {
+/// Whether an error names a variable.
+fn names(error: &str, variable: &str) -> bool {
+    error.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_')).any(|word| word == variable)
+}
+
+/// Returns the variables that a plugin wants and does not see, each with what would change that.
+fn variables(ctx: &Context, served: &Served) -> Vec<(String, String)> {
+    let (config, by) = (&served.config, served.config.granted_by());
+    let wanted = served.wants.iter().flat_map(|wants| &wants.grants).filter_map(|want| match &want.what {
+        WantedGrant::Env(name) if !want.what.is_granted(&config.grants) => Some(name.as_str()),
+        _ => None,
+    });
+    let lacking = wanted.map(|name| {
+        let table = hint::Table::Grants.header(&config.id);
+        let way = match by {
+            hint::By::Flag => format!("`--allow env={name}`"),
+            hint::By::Config => format!("`env = [\"{name}\"]` in {table}"),
+        };
+        let name = clean(name);
+        (name.to_string(), format!("The operator of this server can grant the variable `{name}` with {}.", clean(&way)))
+    });
+    let unset = config.grants.env.0.iter().filter(|name| ctx.server.scopes.variable(name).is_none());
+    let unset = unset
+        .map(|name| (name.clone(), format!("The variable `{name}` is granted, but wharf was started without it.")));
+    lacking.chain(unset).collect()
+}
+
+/// Logs for the operator what was refused, and returns what the client may know about it. `failed`: whether the call did.
+fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, (denials, failed): (&[Denial], bool)) -> Hints {
     let served = request.served;
+    let variables = if failed { variables(ctx, served) } else { Vec::new() };
     let reading = confirm::reading(request).map(|_| {
         format!(
             "`{}` says that it only reads, so `confirm` let it run without a question, and without a folder that it can write to.",
             request.name
         )
     });
-    if denials.is_empty() && reading.is_none() {
+    if denials.is_empty() && reading.is_none() && variables.is_empty() {
         return Hints(None);
     }
     let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
         ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
+    let is_existing = served.plugin.code().sections().keeps_state;
     let asked = denials.iter().filter_map(|denial| match denial {
-        Denial::NoDirectory { asked } if *asked || served.means_folders() => Some(*asked),
+        // What an existing server runs in asks for each of its calls.
+        Denial::NoDirectory { asked } if *asked || served.means_folders() => Some(*asked && !is_existing),
         Denial::NoDirectory { .. } | Denial::Http(_) => None,
     });
     let directory = asked.max().map(|asked| (format!("No directory is open: {}.", roots.explained()), asked));
     let said = hint::for_client(denials, id, by, clean);
-    Hints(Some(Box::new(Refused { said, reading: reading.unwrap_or_default(), directory })))
+    Hints(Some(Box::new(Refused { said, reading: reading.unwrap_or_default(), variables, directory })))
 }
 
 #[cfg(test)]
@@ -400,6 +435,20 @@ mod tests {
         ] {
             assert_eq!(!hints(false).about([error]).is_empty(), expected, "{error}");
             assert!(!hints(true).about([error]).is_empty(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_named_to_whom_an_error_names_it() {
+        let variables = vec![("API_KEY".into(), "It is not granted.".into())];
+        let hints = Hints(Some(Box::new(Refused { variables, ..Refused::default() })));
+        for (error, expected) in [
+            ("The server did not start: KeyError: 'API_KEY' (server.py:5)", true),
+            ("set $API_KEY", true),
+            ("set MY_API_KEY", false),
+            ("set API_KEY2 or api_key", false),
+        ] {
+            assert_eq!(!hints.about([error]).is_empty(), expected, "{error}");
         }
     }
 
