@@ -80,6 +80,6 @@ pub fn unpack(release: &Release, platform: &Platform, place: &Path) -> Result<Pa
 
 /// Takes the binary with which lists are tried from the archive for this machine.
 pub fn take_binary(release: &Release) -> Result<()> {
-    let folder = unpack(release, release.platform, &release.work).context("--from needs it to try the lists")?;
+    let folder = unpack(release, release.platform, &release.work).context("--check starts the binary of an archive")?;
     copy(&folder.join("wharf"), &release.binary)
 }

@@ -76,6 +76,11 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
         ensure!(text("version")? == release.version, "another version: {package}");
         match text("registryType")? {
             "npm" => {
+                ensure!(
+                    npm(release).is_file(),
+                    "server.json names a package of npm, and there is no {}",
+                    npm(release).display()
+                );
                 let manifest = output(Command::new("tar").arg("xzOf").arg(npm(release)).arg("package/package.json"))?;
                 let manifest: Value = serde_json::from_str(&manifest)?;
                 let is = |key: &str| manifest.get(key).and_then(Value::as_str);
