@@ -227,7 +227,7 @@ pub fn all() -> Result<()> {
         crate::run(crate::cargo().arg("xtask").args(arguments).env("WHARF_BIN", "target/release/wharf"))?;
     }
     bench(&["--fixed".to_owned()])?;
-    package::run_command(&root(), &["--check".to_owned()])
+    package::run_command(&root(), &["--check".to_owned(), "--steps".to_owned()])
 }
 
 /// Checks that use what another one makes, after it.

@@ -32,6 +32,18 @@ pub fn provide(root: &Path, package: &str, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// Makes a program available, and returns a command that starts it: the machine's or the unpacked one.
+pub fn program(root: &Path, package: &str, path: &str) -> Result<Command> {
+    provide(root, package, path)?;
+    let folder = root.join("target/debian");
+    if !folder.join(path).is_file() {
+        return Ok(Command::new(Path::new(path).file_name().context("a path of a program")?));
+    }
+    let mut command = Command::new(folder.join(path));
+    command.env("LD_LIBRARY_PATH", libraries(&folder));
+    Ok(command)
+}
+
 fn unpack(folder: &Path, package: &str) -> Result<()> {
     let archives = folder.join("archives").join(package);
     fs::create_dir_all(&archives)?;
@@ -70,7 +82,15 @@ fn needed(package: &str) -> Result<BTreeSet<String>> {
 
 /// Whether an unpacked program starts, with the libraries that were unpacked with it.
 fn starts(folder: &Path, path: &str) -> bool {
-    let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
-    let version = Command::new(folder.join(path)).arg("-v").env("LD_LIBRARY_PATH", libraries).output();
-    version.is_ok_and(|version| version.status.success())
+    ["-v", "--version"].iter().any(|option| {
+        let mut program = Command::new(folder.join(path));
+        let version = program.arg(option).env("LD_LIBRARY_PATH", libraries(folder)).output();
+        version.is_ok_and(|version| version.status.success())
+    })
+}
+
+/// The folders of unpacked libraries: the common one, and that of Nix.
+fn libraries(folder: &Path) -> String {
+    let common = format!("usr/lib/{}-linux-gnu", env::consts::ARCH);
+    [common, "usr/lib/nix".into()].map(|one| folder.join(one).display().to_string()).join(":")
 }

@@ -53,8 +53,10 @@ cargo xtask bench      compares wharf with the official SDK without a sandbox an
                        --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv;
                        --profile writes the profile by which builds for use are optimised (as long as three builds);
                        --builds measures demo, test and the checks before a merge from an empty folder, --record keeps that
-cargo xtask package    builds the binary that is packaged, and packages it at target/dist/ (archive, npm, wheel, mcpb, deb, install); --binary FILE
-                       packages that one, --only KIND, --check installs and uses each, --build-only; needs npm and Python 3
+cargo xtask package    builds the binary that is packaged, and packages it at target/dist/ (archive, npm, wheel, mcpb, deb, install, and, with
+                       --repository URL, brew, nix, server.json, links); --binary FILE packages that one, --target TRIPLE, --only KIND;
+                       --from FOLDER makes the last four of finished packages; --check installs and uses each, --steps also runs the
+                       steps of the workflows that take less than a minute; --build-only; needs npm and Python 3
 cargo xtask generate   writes what is generated: docs/contract.md, docs/config.md, docs/wharf.schema.json, docs/limits.md, the table in
                        CONTRIBUTING.md, and the accepted weight of the project in xtask/budget.txt; --pictures draws those in docs/pictures from
                        real runs, which needs Python 3

@@ -9,7 +9,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{NAME, Release, copy, used, write};
+use super::{
+    NAME, Release, copy,
+    platform::{self, Platform},
+    used, write,
+};
 use crate::run;
 
 const PLUGINS: [&str; 2] = ["files", "time"];
@@ -58,10 +62,20 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     for plugin in PLUGINS {
         copy(&release.plugin(plugin), &folder.join("plugins").join(format!("{plugin}.wasm")))?;
     }
-    let bundle = release.out.join(format!("wharf-{}-{}.mcpb", release.version, release.platform.name()));
+    let bundle = release.out.join(name(release, release.platform));
     mcpb(release, |mcpb| mcpb.arg("validate").arg(folder.join("manifest.json")))?;
     mcpb(release, |mcpb| mcpb.arg("pack").arg(&folder).arg(&bundle))?;
     Ok(vec![bundle])
+}
+
+fn name(release: &Release, platform: &Platform) -> String {
+    format!("wharf-{}-{}.mcpb", release.version, platform.name())
+}
+
+/// Returns the names of the finished bundles.
+pub fn finished(release: &Release) -> Vec<String> {
+    let names = platform::ALL.iter().map(|platform| name(release, platform));
+    names.filter(|name| release.out.join(name).is_file()).collect()
 }
 
 fn mcpb(release: &Release, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<()> {
@@ -76,7 +90,6 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     mcpb(release, |mcpb| mcpb.arg("unpack").arg(&bundle).arg(&unpacked))?;
     let manifest: Value = serde_json::from_slice(&fs::read(unpacked.join("manifest.json"))?)?;
     let folder = place.join("home/notes");
-    write(&folder.join("note.txt"), b"Ship the crane by Friday.")?;
     let config = manifest.pointer("/server/mcp_config").context("no mcp_config")?;
     let fill = |text: &Value| -> Result<String> {
         let text = text.as_str().context("no text")?.replace("${__dirname}", &unpacked.display().to_string());
@@ -87,9 +100,11 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
         Ok(text)
     };
     let mut wharf = used::command(Path::new(&fill(config.get("command").context("no command")?)?), place);
-    for argument in config.get("args").and_then(Value::as_array).context("no args")? {
+    let arguments = config.get("args").and_then(Value::as_array).context("no args")?;
+    let (last, others) = arguments.split_last().context("no args")?;
+    for argument in others {
         wharf.arg(fill(argument)?);
     }
-    let note = folder.join("note.txt");
-    used::call(&mut wharf, "read_text_file", &json!({ "path": note }), "Ship the crane by Friday.")
+    ensure!(Path::new(&fill(last)?) == folder, "the last argument is {last}, and not the folder");
+    used::read_note(&mut wharf, &folder)
 }

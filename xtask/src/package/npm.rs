@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{NAME, Release, copy, platform, platform::Platform, used, write};
+use super::{NAME, Release, copy, platform, platform::Platform, registry, used, write};
 use crate::run_in;
 
 pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
@@ -26,6 +26,12 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
         });
         if let (Some(manifest), Value::Object(more)) = (manifest.as_object_mut(), more) {
             manifest.extend(more);
+            if let Some(repository) = &release.repository {
+                // npm compares it with the repository whose workflow publishes, and the registry of MCP servers the name with that of its entry.
+                let url = format!("git+{repository}.git");
+                manifest.insert("repository".into(), json!({ "type": "git", "url": url }));
+                manifest.insert("mcpName".into(), registry::name(repository).into());
+            }
         }
         manifest
     };

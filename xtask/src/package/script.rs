@@ -13,11 +13,11 @@ use super::{Release, used};
 use crate::run_in;
 
 pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
-    let releases = release.repository.as_ref().map(|at| format!("{at}/releases/download/v{}", release.version));
+    let releases = release.repository.as_ref().map(|at| release.download(at, ""));
     let script = fs::read_to_string(release.root.join("packaging/install.sh"))?;
     let script = script.replace("@VERSION@", &release.version);
     let made = release.out.join("install.sh");
-    fs::write(&made, script.replace("@RELEASES@", releases.as_deref().unwrap_or_default()))?;
+    fs::write(&made, script.replace("@RELEASES@", releases.unwrap_or_default().trim_end_matches('/')))?;
     Ok(vec![made])
 }
 

@@ -32,6 +32,13 @@ pub fn tell_time(wharf: &mut Command) -> Result<()> {
     call(wharf, "get_current_time", &json!({ "timezone": "UTC" }), "UTC")
 }
 
+/// Reads a file in a new folder, which it adds to the arguments.
+pub fn read_note(wharf: &mut Command, folder: &Path) -> Result<()> {
+    let note = folder.join("note.txt");
+    super::write(&note, b"Ship the crane by Friday.")?;
+    call(wharf.arg(folder), "read_text_file", &json!({ "path": note }), "Ship the crane by Friday.")
+}
+
 /// Starts the command, calls the tool whose name ends in `tool`, and checks that the answer contains `expected`.
 pub fn call(wharf: &mut Command, tool: &str, arguments: &Value, expected: &str) -> Result<()> {
     let line = format!("{wharf:?}");

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{NAME, Release, copy, used, write};
+use super::{NAME, Release, copy, registry, used, write};
 use crate::{run, say};
 
 /// The script that is installed as the command [`NAME`], because `uvx NAME` starts the command of that name. pip replaces the first line by
@@ -29,10 +29,16 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     let name = format!("{}-{version}", NAME.replace('-', "_"));
     let folder = release.work.join("wheel").join(&name);
     let (info, scripts) = (folder.join(format!("{name}.dist-info")), folder.join(format!("{name}.data/scripts")));
+    let (url, owned) = match &release.repository {
+        Some(at) => {
+            (format!("Project-URL: Repository, {at}\n"), format!("\n<!-- mcp-name: {} -->\n", registry::name(at)))
+        }
+        None => Default::default(),
+    };
     let metadata = format!(
-        "Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {}\nLicense-Expression: {}\nLicense-File: LICENSE\n\
+        "Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {}\nLicense-Expression: {}\nLicense-File: LICENSE\n{url}\
          Keywords: mcp,model-context-protocol,wasm,sandbox\nRequires-Python: >=3.8\n\
-         Description-Content-Type: text/markdown\n\n{}",
+         Description-Content-Type: text/markdown\n\n{}{owned}",
         release.description,
         release.license,
         fs::read_to_string(release.root.join("README.md"))?
