@@ -40,6 +40,7 @@ def _mirrored(crc: int) -> int:
 class BZ2Compressor(_Once):
     """Create a compressor object for compressing data incrementally."""
 
+    __module__ = "_bz2"
     __slots__ = ("_bits", "_block", "_combined", "_crc", "_flushed", "_most", "_raw")
 
     def __init__(self, compresslevel: int = 9, /) -> None:
@@ -331,6 +332,7 @@ class BZ2Decompressor(_Once):
 
     For one-shot decompression, use the decompress() function instead."""
 
+    __module__ = "_bz2"
     __slots__ = ("_at", "_data", "_eof", "_made", "_needs", "_room", "_run", "_unused", "_waits")
 
     def __init__(self) -> None:

@@ -23,18 +23,20 @@ MAGIC, MAGIC_END = b"\xfd7zXZ\0", b"YZ"
 SIZES = (0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64)
 """How many bytes each kind of check has."""
 CORRUPT, FORMAT, OPTIONS = "Corrupt input data", "Input format not supported by decoder", "Invalid or unsupported options"
+UNKNOWN = (1 << 64) - 1
 INTERNAL, MEMORY = "Internal error", "Memory usage limit exceeded"
 DICTS = (18, 20, 21, 22, 22, 23, 23, 24, 25, 26)
 """The sizes of the dictionaries of presets, as powers of two."""
 DEPTHS = (3, 5, 8, 12, 16, 20, 24, 28, 32, 40)
 """How many places are tried for a match."""
+__all__ = ["LZMACompressor", "LZMADecompressor", "LZMAError", "is_check_supported"]
+__all__ += [name for name in globals() if name.startswith(("CHECK_", "FILTER_", "FORMAT_", "MF_", "MODE_", "PRESET_"))]
 
 
 class LZMAError(Exception):
     """Call to liblzma failed."""
 
-
-LZMAError.__module__ = "_lzma"
+    __module__ = "_lzma"
 
 
 def _refuse(filter: int) -> LZMAError:
@@ -116,20 +118,19 @@ def _filter(spec: Any) -> dict[str, int]:
     kind = _number(spec["id"], 64)
     known = {name: value for name, value in spec.items() if name != "id"}
     if kind in (FILTER_LZMA1, FILTER_LZMA2):
-        made = _preset(known.pop("preset", PRESET_DEFAULT))
-        if known.keys() - {"dict_size", "lc", "lp", "pb", "mode", "nice_len", "mf", "depth"}:
-            raise ValueError("Invalid filter specifier for LZMA filter")
-    elif kind == FILTER_DELTA:
-        made = {"dist": 1}
-        if known.keys() - made.keys():
-            raise ValueError("Invalid filter specifier for delta filter")
-    elif kind in BRANCHES:
-        made = {"start_offset": 0}
-        if known.keys() - made.keys():
-            raise ValueError("Invalid filter specifier for BCJ filter")
+        made, said = _preset(known.pop("preset", PRESET_DEFAULT)), "LZMA"
+        names = made.keys() - {"tries"}
+    elif kind == FILTER_DELTA or kind in BRANCHES:
+        made, said = ({"dist": 1}, "delta") if kind == FILTER_DELTA else ({"start_offset": 0}, "BCJ")
+        names = set(made)
     else:
         raise ValueError(f"Invalid filter ID: {kind}")
-    made.update((name, _number(value)) for name, value in known.items())
+    try:
+        made.update((name, _number(value)) for name, value in known.items())
+    except (TypeError, OverflowError):
+        names = set()
+    if known.keys() - names:
+        raise ValueError(f"Invalid filter specifier for {said} filter")
     return {"id": kind, **made}
 
 
@@ -139,7 +140,7 @@ def _chain(filters: Any) -> list[dict[str, int]]:
     return [_filter(filters[at]) for at in range(len(filters))]
 
 
-def _usable(chain: list[dict[str, int]], last: tuple[int, ...]) -> None:
+def _usable(chain: list[dict[str, int]], last: tuple[int, ...], encodes: bool = False) -> None:
     """Throws unless filters can be used one after the other, the last one of which compresses."""
     if not chain:
         raise LZMAError(INTERNAL)
@@ -150,12 +151,13 @@ def _usable(chain: list[dict[str, int]], last: tuple[int, ...]) -> None:
             raise _refuse(one["id"])
         if not 1 <= one["dist"] <= 256:
             raise LZMAError(OPTIONS)
-    _sound(chain[-1])
+    if encodes or chain[-1]["id"] == FILTER_LZMA1:
+        _sound(chain[-1], OPTIONS if encodes else INTERNAL)
 
 
-def _sound(one: dict[str, int]) -> None:
+def _sound(one: dict[str, int], says: str = OPTIONS) -> None:
     if one.get("lc", 0) > 4 or one.get("lp", 0) > 4 or one.get("lc", 0) + one.get("lp", 0) > 4 or one.get("pb", 0) > 4:
-        raise LZMAError(OPTIONS)
+        raise LZMAError(says)
 
 
 def _encode_filter_properties(filter: Any, /) -> bytes:
@@ -225,6 +227,7 @@ class _Once:
 class LZMADecompressor(_Once):
     """Create a decompressor object for decompressing data incrementally."""
 
+    __module__ = "_lzma"
     __slots__ = (
         "_check", "_data", "_eof", "_filters", "_hash", "_limit", "_made", "_needs", "_passed", "_room", "_run", "_unused", "_waits", "_written",
     )  # fmt: skip
@@ -278,8 +281,6 @@ class LZMADecompressor(_Once):
         else:
             made = bytes(self._made[: self._room])
             del self._made[: self._room]
-        if self._eof and self._made:
-            raise LZMAError(INTERNAL)
         if self._eof:
             self._unused = bytes(self._data)
         self._needs = not self._eof and self._waits and len(made) != self._room
@@ -316,6 +317,7 @@ class LZMADecompressor(_Once):
             return (yield from self._xz())
         if self._data[0] == 0x4C:
             raise LZMAError("files of lzip cannot be read inside of a plugin")
+        self._check = CHECK_NONE
         return (yield from self._alone(True))
 
     def _alone(self, picky: bool = False) -> Any:
@@ -323,18 +325,17 @@ class LZMADecompressor(_Once):
         if found is None:
             raise LZMAError(FORMAT)
         size = int.from_bytes((yield from self._take(4)), "little")
-        # The file's name may have led here: a power of two, or one and a half of it, is likely.
-        if picky and size != 0xFFFFFFFF and size & size - 1 and (size & size - 1) << 1 != 1 << size.bit_length():
+        top = size.bit_length()
+        if picky and size not in (0, 0xFFFFFFFF, 1 << max(top - 1, 0), 3 << max(top - 2, 0)):
             raise LZMAError(FORMAT)
         left = int.from_bytes((yield from self._take(8)), "little")
-        if picky and 1 << 38 <= left < (1 << 64) - 1:
+        if picky and 1 << 38 <= left < UNKNOWN:
             raise LZMAError(FORMAT)
-        self._check = CHECK_NONE
         if size + 65408 > self._limit:
             raise LZMAError(MEMORY)
         decoder = Decoder(size)
         decoder.reset(*found)
-        yield from self._symbols(decoder, FAR, FAR if left >= 1 << 63 else left, True)
+        yield from self._symbols(decoder, FAR, FAR if left == UNKNOWN else left, True)
         return True
 
     def _raw(self, chain: list[dict[str, int]]) -> Any:
@@ -404,6 +405,8 @@ class LZMADecompressor(_Once):
             if why == END:
                 if 0 < packed < FAR:
                     raise Corrupt
+                while 0 <= self._room < len(self._made):
+                    yield
                 return
             if why == MORE:
                 if packed < FAR and len(piece) - at >= packed:
@@ -471,7 +474,7 @@ class LZMADecompressor(_Once):
         for _ in range((head[1] & 3) + 1):
             kind, at = _vli(head, at)
             size, at = _vli(head, at)
-            if kind >= FAR or size > len(head) - 4 - at:
+            if kind >= 1 << 62 or size > len(head) - 4 - at:
                 raise Corrupt
             if kind == FILTER_LZMA1:
                 raise LZMAError(OPTIONS)
@@ -527,6 +530,7 @@ def _as_vli(value: int) -> bytes:
 class LZMACompressor(_Once):
     """Create a compressor object for compressing data incrementally."""
 
+    __module__ = "_lzma"
     __slots__ = (
         "_block", "_check", "_chunks", "_coder", "_control", "_filters", "_flushed", "_format", "_made", "_packed", "_start", "_stored", "_sum", "_taken",
     )  # fmt: skip
@@ -562,7 +566,7 @@ class LZMACompressor(_Once):
                 raise LZMAError(INTERNAL)
             if not is_check_supported(check):
                 raise LZMAError("Unsupported integrity check")
-        _usable(chain, (FILTER_LZMA1, FILTER_LZMA2))
+        _usable(chain, (FILTER_LZMA1, FILTER_LZMA2), True)
         last = chain[-1]
         if not 4096 <= last["dict_size"] <= (3 << 29) or last["mode"] not in (1, 2) or not 2 <= last["nice_len"] <= 273:
             raise LZMAError(OPTIONS)

@@ -11,7 +11,7 @@ MATCH, REP, REP0, REP1, REP2, LONG, SLOT, SPECIAL, ALIGN, LENGTH, REP_LENGTH, LI
     0, 192, 204, 216, 228, 240, 432, 688, 803, 819, 1333, 1847,
 )  # fmt: skip
 FULL, MORE, END = "room is needed", "input is needed", "the data ends"
-TOP, MARK, FAR = 1 << 24, 0xFFFFFFFF, 1 << 62
+TOP, MARK, FAR = 1 << 24, 0xFFFFFFFF, 1 << 64
 SYMBOL = 21
 """More bytes than a literal or a match has."""
 AFTER_LITERAL = (0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 4, 5)
@@ -245,6 +245,7 @@ NICE, MOST, AHEAD = 64, 273, 512
 """A match so long is taken at once; the longest one; how many bytes are to be known after the one that is coded."""
 HEADS = 1 << 18
 """How many places of beginnings are remembered."""
+NOWHERE = array("i", [-1])
 DULL = 1 << 14
 """How many bytes are looked at to see whether to look for matches."""
 
@@ -270,7 +271,7 @@ class Encoder(Coder):
             # What is too far away is forgotten, and where everything else was.
             self.data, self.at, self.base = self.data[gone:], self.size, self.base + gone
             self.heads.clear()
-            self.chain, self.ready = array("i", [-1]) * self.at, None
+            self.chain, self.ready = NOWHERE * self.at, None
 
     def close(self) -> bytes:
         """Ends the numbers, and returns them."""
@@ -504,17 +505,17 @@ class Encoder(Coder):
         """Passes over bytes that have no order and were not seen before. Returns whether they are so."""
         at, end = self.at, self.at + DULL
         piece = self.data[at:end]
-        if len(piece) < DULL or len(zlib.compress(piece, 1)) < DULL or any(self.data[one : one + 4] in self.heads for one in range(at + 1, end, 64)):
+        if len(piece) < DULL or len(zlib.compress(piece, 1)) < DULL or any(self.data[one : one + 4] in self.heads for one in range(at + 1, end, 61)):
             return False
-        self._pass(at + 1 if self.ready else at, end)
+        self._pass(at + 1 if self.ready else at, end, 4)
         self.at, self.ready = end, None
         return True
 
-    def _pass(self, start: int, end: int) -> None:
-        """Remembers the places in a match."""
-        data, heads, push = self.data, self.heads, self.chain.append
-        for at in range(start, end):
+    def _pass(self, start: int, end: int, step: int = 1) -> None:
+        """Remembers places that are coded already, not all of them if they are many."""
+        data, heads, chain = self.data, self.heads, self.chain
+        chain.extend(NOWHERE * (end - start))
+        for at in range(start, end, step if end - start < NICE else 4 * step):
             key = data[at : at + 4]
-            push(heads.get(key, -1))
+            chain[at] = heads.get(key, -1)
             heads[key] = at
-            heads[key[:3]] = at
