@@ -1,4 +1,6 @@
-"""`_bz2` in plain Python, below Python's own `bz2`: the same streams as those of libbz2, bit by bit, and the same errors."""
+"""`_bz2` in plain Python, below Python's own `bz2`: the same errors, and the same streams as those of libbz2, bit by bit.
+
+Only of a block that is nothing but a repeated text, libbz2 may name another repetition as the first one."""
 
 from __future__ import annotations
 

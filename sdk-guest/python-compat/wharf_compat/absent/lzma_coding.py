@@ -505,7 +505,9 @@ class Encoder(Coder):
         """Passes over bytes that have no order and were not seen before. Returns whether they are so."""
         at, end = self.at, self.at + DULL
         piece = self.data[at:end]
-        if len(piece) < DULL or len(zlib.compress(piece, 1)) < DULL or any(self.data[one : one + 4] in self.heads for one in range(at + 1, end, 61)):
+        if len(piece) < DULL or len(zlib.compress(piece, 1)) < DULL:
+            return False
+        if any(self.data[one : one + 4] in self.heads for one in range(at + 1, end, 61)):
             return False
         self._pass(at + 1 if self.ready else at, end, 4)
         self.at, self.ready = end, None
