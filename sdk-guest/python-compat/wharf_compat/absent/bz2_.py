@@ -338,7 +338,7 @@ class BZ2Decompressor(_Once):
     __slots__ = ("_at", "_data", "_eof", "_made", "_needs", "_room", "_run", "_unused", "_waits")
 
     def __init__(self) -> None:
-        self._data, self._at, self._made = bytearray(), 0, b""
+        self._data, self._at, self._made = bytearray(), 0, bytearray()
         self._eof, self._needs, self._unused, self._waits, self._room = False, True, b"", True, -1
         self._run = self._stream()
 
@@ -352,7 +352,7 @@ class BZ2Decompressor(_Once):
         if self._eof:
             raise EOFError("End of stream already reached")
         self._data += given
-        self._made, self._waits = b"", False
+        self._waits = False
         try:
             next(self._run)
         except StopIteration:
@@ -364,7 +364,7 @@ class BZ2Decompressor(_Once):
         self._needs = not self._eof and (self._waits or passed == len(self._data))
         del self._data[: self._at // 8]
         self._at &= 7
-        made, self._made = self._made, b""
+        made, self._made = bytes(self._made), bytearray()
         return made
 
     def _bits(self, count: int) -> Iterator[None]:
@@ -405,7 +405,7 @@ class BZ2Decompressor(_Once):
             done = 0
             while done < len(made):
                 more = len(made) - done if self._room < 0 else min(self._room - len(self._made), len(made) - done)
-                self._made += made[done : done + more] if more < len(made) else made
+                self._made += made[done : done + more]
                 done += more
                 if done < len(made):
                     yield

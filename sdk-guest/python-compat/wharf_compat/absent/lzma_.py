@@ -203,7 +203,7 @@ class LZMADecompressor(_Once):
         while True:
             room = yield from self._free()
             before = len(decoder.window)
-            piece = bytes(self._data if packed >= len(self._data) else self._data[:packed])
+            piece = bytes(self._data[: min(packed, 1 << 17)])
             why, at = decoder.run(piece, 0, left, room, marked)
             left -= (len(decoder.window) - before) if left < FAR else 0
             self._emit(decoder.take())
@@ -216,11 +216,11 @@ class LZMADecompressor(_Once):
                 while 0 <= self._room < len(self._made):
                     yield
                 return
-            if why == MORE:
-                if packed < FAR and len(piece) - at >= packed:
-                    raise Corrupt
+            if why == MORE and len(self._data) == len(piece) - at:
                 self._waits = True
                 yield
+            elif why == MORE and packed == len(piece) - at:
+                raise Corrupt
 
     def _xz(self) -> Any:
         header = yield from self._take(12)
@@ -387,8 +387,7 @@ class LZMACompressor(_Once):
         self._sum.update(given)
         for one in self._filters:
             given = one(given)
-        self._coder.add(given)
-        return self._code(False)
+        return self._code(False, given)
 
     def flush(self) -> bytes:
         """Finish the compression process."""
@@ -411,8 +410,9 @@ class LZMACompressor(_Once):
         ending = (len(index) // 4 - 1).to_bytes(4, "little") + bytes([0, self._check])
         return made + bytes(self._made) + index + crc_of(ending) + ending + MAGIC_END
 
-    def _code(self, last: bool) -> bytes:
+    def _code(self, last: bool, data: bytes = b"") -> bytes:
         coder, made = self._coder, self._made
+        coder.add(data, last)
         before = len(made)
         if self._chunks:
             while True:

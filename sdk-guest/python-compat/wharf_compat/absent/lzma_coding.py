@@ -245,6 +245,8 @@ NICE, MOST, AHEAD = 64, 273, 512
 """A match so long is taken at once; the longest one; how many bytes are to be known after the one that is coded."""
 HEADS = 1 << 18
 """How many places of beginnings are remembered."""
+PIECE = 1 << 16
+"""How many bytes are waited for."""
 NOWHERE = array("i", [-1])
 DULL = 1 << 14
 """How many bytes are looked at to see whether to look for matches."""
@@ -255,7 +257,7 @@ class Encoder(Coder):
 
     def __init__(self, dict_size: int, depth: int) -> None:
         self.size, self.depth = dict_size, depth
-        self.data, self.at, self.base = b"", 0, 0
+        self.data, self.at, self.base, self.waiting = b"", 0, 0, bytearray()
         self.chain, self.heads = array("i"), dict[bytes, int]()
         self.ready: tuple[int, int] | None = None
         self.fresh()
@@ -264,8 +266,12 @@ class Encoder(Coder):
         """Begins numbers."""
         self.out, self.low, self.range = bytearray(1), 0, 0xFFFFFFFF
 
-    def add(self, data: bytes) -> None:
-        self.data += data
+    def add(self, data: bytes, last: bool) -> None:
+        self.waiting += data
+        if len(self.waiting) < PIECE and not last:
+            return
+        self.data += self.waiting
+        self.waiting.clear()
         gone = self.at - self.size
         if gone > 1 << 20:
             # What is too far away is forgotten, and where everything else was.
