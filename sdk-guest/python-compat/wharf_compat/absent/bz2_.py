@@ -8,7 +8,6 @@ import operator
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -230,7 +229,8 @@ def _untie(order: list[int], ties: list[tuple[int, list[int]]]) -> None:
 
 def _to_front(last: bytes, used: list[int]) -> list[int]:
     """Codes each byte by how many others were seen since it was: 0 and 1 are the digits of a run's length, the highest is the end."""
-    front, now, run, symbols = list(used), used[0], 0, []
+    symbols: list[int] = []
+    front, now, run = list(used), used[0], 0
     for one in last:
         if one == now:
             run += 1
@@ -367,14 +367,14 @@ class BZ2Decompressor(_Once):
         made, self._made = bytes(self._made), bytearray()
         return made
 
-    def _bits(self, count: int) -> Iterator[None]:
+    def _bits(self, count: int) -> Any:
         """Reads a number, and waits for its bits."""
         while len(self._data) * 8 < self._at + count:
             self._waits = True
             yield
         first, self._at = self._at, self._at + count
         value = int.from_bytes(self._data[first >> 3 : self._at + 7 >> 3], "big")
-        return value >> -self._at % 8 & (1 << count) - 1  # type: ignore[return-value]
+        return value >> -self._at % 8 & (1 << count) - 1
 
     def _stream(self) -> Any:
         for one in b"BZh":
@@ -466,7 +466,7 @@ class BZ2Decompressor(_Once):
                 piece = self._data[first : first + 132]
                 known, there = 8 * len(piece), self._at & 7
                 piece += bytes(136 - len(piece))
-                symbols = []
+                symbols: list[int] = []
                 push = symbols.append
                 held, have, at = int.from_bytes(piece[:4], "big") & 0xFFFFFFFF >> there, 32 - there, 4
                 for _ in range(GROUP):

@@ -9,7 +9,7 @@ from typing import Any
 
 from .bz2_ import _bytes
 from .lzma_coding import END, FAR, MORE, Corrupt, Decoder, Encoder
-from .lzma_options import (
+from .lzma_options import (  # noqa: F401
     CHECK_CRC32, CHECK_CRC64, CHECK_ID_MAX, CHECK_NONE, CHECK_SHA256, CHECK_UNKNOWN, CORRUPT, Check, Delta, FILTER_ARM,
     FILTER_ARMTHUMB, FILTER_DELTA, FILTER_IA64, FILTER_LZMA1, FILTER_LZMA2, FILTER_POWERPC, FILTER_SPARC, FILTER_X86, FORMAT,
     FORMAT_ALONE, FORMAT_AUTO, FORMAT_RAW, FORMAT_XZ, INTERNAL, LZMAError, MAGIC, MAGIC_END, MEMORY, MF_BT2, MF_BT3, MF_BT4, MF_HC3,
@@ -374,7 +374,7 @@ class LZMACompressor(_Once):
             head += vli_of(one["id"]) + vli_of(len(data)) + data
         head += bytes(-len(head) % 4)
         head[0] = len(head) // 4
-        return head + crc_of(head)
+        return bytes(head) + crc_of(head)
 
     def compress(self, data: Any, /) -> bytes:
         """Provide data to the compressor object. Returns a chunk of compressed data if possible, or b'' otherwise."""

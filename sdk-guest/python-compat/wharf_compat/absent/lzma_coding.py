@@ -492,9 +492,8 @@ class Encoder(Coder):
                 # The match at the next byte may be a better one.
                 ready = self._longest(at + 1)
                 later, far = ready
-                if later > size + 1 or later > size and far >> 7 <= back or later == size and far < back >> 7 or later > 2 and (
-                    later == size - 1 and far < back >> 14
-                ) or self._repeated(at + 1)[0] >= max(size - 1, 2):
+                better = later > size and (later > size + 1 or far >> 7 <= back) or later == size and far < back >> 7
+                if better or self._repeated(at + 1)[0] >= max(size - 1, 2):
                     size = 1
             if size < 2:
                 self._literal(at, self.base + at)
