@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from archives import ARCHIVES
+
 SEED = 20261129
 LINES = r"""
 import hashlib; [hashlib.new(one, b"abc").hexdigest() for one in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b", "blake2s")]
@@ -57,11 +59,6 @@ import hmac; hmac.new(b"key", b"text", "nothing")
 import hmac; hmac.compare_digest("ä", "ä")
 import zlib; zlib.crc32(b"abc"), zlib.adler32(b"abc"), zlib.decompress(zlib.compress(b"abc" * 50, 9))
 import gzip; gzip.decompress(gzip.compress(b"abc", mtime=0)), gzip.compress(b"abc", mtime=0)[:8]
-import bz2; bz2.decompress(bz2.compress(b"abc"))
-import lzma; lzma.decompress(lzma.compress(b"abc"))
-import tarfile; tarfile.open("nothing.tar.bz2")
-import tarfile, io; tarfile.open(fileobj=io.BytesIO(), mode="w:xz")
-import zipfile, io; zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_BZIP2)
 import zipfile, io; f = io.BytesIO(); z = zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED); z.writestr("a", "b" * 99); z.close(); zipfile.ZipFile(f).read("a")
 import random; random.seed(7); random.random(), random.randint(1, 1000), random.sample(range(50), 5), random.gauss(0, 1)
 import random; random.Random("text").getrandbits(100), random.Random(2**70).choices("abc", k=5)
@@ -92,7 +89,6 @@ import unicodedata; unicodedata.normalize("NFKD", "ﬁé½"), unicodedata.name("
 "中".encode("gb18030"), b"\xff\xfea\0".decode("utf-16"), "bücher.example".encode("idna"), b"xn--bcher-kva".decode("idna"), "ü".encode("punycode")
 "x".encode("nothing"), 1
 import codecs; codecs.encode("abc", "rot13"), codecs.lookup("latin1").name, codecs.decode(b"4142", "hex"), codecs.encode(b"abc", "base64")
-import codecs; codecs.encode(b"a", "bz2")
 import codecs; codecs.decode(codecs.encode(b"a" * 50, "zlib"), "zlib"), codecs.encode(b"a=", "quopri")
 import base64; base64.b85encode(b"abc"), base64.b32encode(b"abc"), base64.urlsafe_b64decode("-_8="), base64.a85encode(b"abc")
 import time; time.strftime("%Y-%m-%d %H:%M:%S %j %U %w %a %A %b %B %p %I", time.gmtime(86400 * 365)), time.gmtime(0), time.localtime(0)
@@ -960,7 +956,8 @@ def _classes(line: str) -> str:
 
 
 def expressions() -> list[str]:
-    found = [*_lines(LINES), *(one.strip() for one in BLOCKS.split("---\n") if one.strip()), *_lines(HTTP), *_lines(ALONE), *_made(random.Random(SEED))]
+    blocks = (one.strip() for one in BLOCKS.split("---\n") if one.strip())
+    found = [*_lines(LINES), *_lines(ARCHIVES), *blocks, *_lines(HTTP), *_lines(ALONE), *_made(random.Random(SEED))]
     return list(dict.fromkeys(found))
 
 

@@ -22,8 +22,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 ABSENT = {
-    "bz2", "_bz2", "ctypes", "_ctypes", "curses", "_curses", "fcntl", "grp", "lzma", "_lzma", "pwd", "readline",
-    "resource", "syslog", "termios", "tkinter", "_tkinter", "tty",
+    "ctypes", "_ctypes", "curses", "_curses", "fcntl", "grp", "pwd", "readline", "resource",
+    "syslog", "termios", "tkinter", "_tkinter", "tty",
 }  # fmt: skip
 """Modules of Python that do not exist inside of a plugin."""
 UNUSED = ABSENT | {
@@ -43,6 +43,8 @@ REPLACED = {
     "termios": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
     "mmap": "wharf_compat.absent.mmap_",
+    "_bz2": "wharf_compat.absent.bz2_",
+    "_lzma": "wharf_compat.absent.lzma_",
     "ctypes": "wharf_compat.absent.ctypes_",
     "ctypes.util": "wharf_compat.absent.ctypes_",
     "websockets": "wharf_compat.absent.hollow",
@@ -135,7 +137,7 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top = name.partition(".")[0]
         if top == "ctypes" and _handled():
             raise ModuleNotFoundError("Python's module `ctypes` does not exist inside of a plugin", name=name)
-        if name == "mmap" and sys.platform != "wasi":
+        if name in ("mmap", "_bz2", "_lzma") and sys.platform != "wasi":
             # The machine that builds has it.
             return None
         if name in REPLACED or top in HOLLOW:

@@ -9,6 +9,7 @@ import codecs
 import functools
 import getpass
 import hashlib
+import importlib
 import inspect
 import io
 import locale
@@ -113,9 +114,34 @@ def _absent_encoding(name: str) -> Any:
 
 
 ABSENT_ENCODINGS = frozenset(
-    "big5 big5hkscs bz2_codec cp932 cp949 cp950 euc_jis_2004 euc_jisx0213 euc_jp euc_kr gb18030 gb2312 gbk hz iso2022_jp iso2022_jp_1 iso2022_jp_2 "
+    "big5 big5hkscs cp932 cp949 cp950 euc_jis_2004 euc_jisx0213 euc_jp euc_kr gb18030 gb2312 gbk hz iso2022_jp iso2022_jp_1 iso2022_jp_2 "
     "iso2022_jp_2004 iso2022_jp_3 iso2022_jp_ext iso2022_kr johab shift_jis shift_jis_2004 shift_jisx0213".split()
 )
+
+
+class _Later:
+    """A module that is imported when it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+def _archives() -> None:
+    """`shutil` and `zipfile` may have been imported before there was anything in place of `_bz2` and `_lzma`."""
+    of: Any = sys.modules["shutil"]
+    formats = (("bztar", "bzip2", "_BZ2_SUPPORTED", [".tar.bz2", ".tbz2"]), ("xztar", "xz", "_LZMA_SUPPORTED", [".tar.xz", ".txz"]))
+    for name, kind, flag, ends in formats:
+        if not getattr(of, flag, True):
+            setattr(of, flag, True)
+            of.register_archive_format(name, of._make_tarball, [("compress", kind)], f"{kind}'ed tar-file")
+            of.register_unpack_format(name, ends, of._unpack_tarfile, [], f"{kind}'ed tar-file")
+    zipped: Any = sys.modules.get("zipfile")
+    for name in ("bz2", "lzma"):
+        if zipped is not None and getattr(zipped, name, True) is None:
+            setattr(zipped, name, _Later(name))
 
 
 def _hashes() -> None:
@@ -208,5 +234,6 @@ def install(no_sockets: Callable[..., Any], no_processes: Callable[..., Any]) ->
     _locale()
     _times()
     _hashes()
+    _archives()
     _sockets(no_sockets)
     codecs.register(_absent_encoding)
