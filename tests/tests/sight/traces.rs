@@ -55,9 +55,9 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_and_what_its_plugin_sends_are_one_trace() {
     let (folder, web, collector) = (Folder::new(), Web::start().await, Collector::start().await);
-    let more = "sample = 1.0\npropagate = true\nservice = \"shop\"\nattributes = { \"deployment.environment.name\" = \"test\" }\n\
+    let more = "sample = 1.0\npropagate = true\nattributes = { \"deployment.environment.name\" = \"test\" }\n\
                 headers = { Authorization = { env = \"OTLP_TOKEN\" } }\nmetrics_ms = 100\n";
-    folder.config(&reaching(&web, &collector.config(more)));
+    folder.config(&format!("[server]\nname = \"shop\"\n{}", reaching(&web, &collector.config(more))));
     let server = Server::start_with(&folder, &[], &[("OTLP_TOKEN", "Bearer the-token")]).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let forged =

@@ -174,11 +174,11 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let cluster = cluster.transpose().context("[cluster]")?;
     let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
     let audit = raw.audit.map(|raw| audit::resolve(raw, replica.clone(), absolute)).transpose().context("[audit]")?;
-    let telemetry = raw.telemetry.map(|raw| telemetry::resolve(raw, replica, secrets));
-    let telemetry = telemetry.transpose().context("[telemetry]")?;
     let admin = raw.admin.map(admin::resolve).transpose().context("[admin]")?;
     let profiles = profiles::resolve(raw.server.catalog, raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
+    let telemetry = raw.telemetry.map(|raw| telemetry::resolve(raw, &face.info.name, replica, secrets));
+    let telemetry = telemetry.transpose().context("[telemetry]")?;
     let roots = Roots::resolve(&raw.roots, command_line, absolute).context("[roots]")?;
     let plugin_dir = raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?;
 
@@ -425,7 +425,6 @@ mod tests {
             ("[audit]\nfile='/'", "names no file"),
             ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
             ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
-            ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
             ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
             ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),

@@ -14,7 +14,7 @@ use wharf_egress::{
     target,
 };
 
-/// The longest name of a service, key or value of an attribute.
+/// The longest key or value of an attribute.
 const MAX_TEXT_BYTES: usize = 256;
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_HEADERS: usize = 16;
@@ -37,11 +37,14 @@ pub struct Telemetry {
     pub replica: Option<String>,
 }
 
-pub fn resolve(raw: raw::Telemetry, replica: Option<String>, sources: &SecretSources) -> Result<Telemetry> {
+pub fn resolve(
+    raw: raw::Telemetry,
+    service: &str,
+    replica: Option<String>,
+    sources: &SecretSources,
+) -> Result<Telemetry> {
     let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
     ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
-    let service = raw.service.unwrap_or_else(|| "wharf".to_owned());
-    ensure!(!service.is_empty() && service.len() <= MAX_TEXT_BYTES, "`service` has 1 to {MAX_TEXT_BYTES} bytes");
     ensure!(raw.attributes.0.len() <= MAX_ATTRIBUTES, "`attributes` has at most {MAX_ATTRIBUTES} entries");
     for (key, value) in &raw.attributes.0 {
         let fits = !key.is_empty() && key.len() <= MAX_TEXT_BYTES && value.len() <= MAX_TEXT_BYTES;
@@ -53,7 +56,7 @@ pub fn resolve(raw: raw::Telemetry, replica: Option<String>, sources: &SecretSou
         trust_parent: raw.trust_parent,
         propagate: raw.propagate,
         metrics_every: raw.metrics_ms.unless_zero(),
-        service,
+        service: service.to_owned(),
         attributes: raw.attributes.0,
         headers: headers(raw.headers.0, sources).context("`headers`")?,
         replica,

@@ -147,11 +147,7 @@ pub struct Telemetry {
     /// How often metrics are sent; 0 = never.
     #[serde(default)]
     pub metrics_ms: Millis<60_000, 0>,
-    /// The name of this server, `service.name`.
-    ///
-    /// Default: `"wharf"`
-    pub service: Option<String>,
-    /// Further attributes of this server, such as `{ "deployment.environment.name" = "prod" }`.
+    /// Attributes of this server in addition to `service.name`, which is the `name` of `[server]`, such as `{ "deployment.environment.name" = "prod" }`.
     ///
     /// Default: `{}`
     #[serde(default)]
