@@ -4,6 +4,8 @@
 
 use std::{
     fs,
+    io::ErrorKind,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, SystemTime},
@@ -15,7 +17,10 @@ use super::{
     arguments::{Cache, CacheCommand},
     load::print,
 };
-use crate::authoring::existing::cache::{self as folders, Lock};
+use crate::authoring::existing::{
+    cache::{self as folders, Lock},
+    locks,
+};
 use wharf_base::text::{self, escaped};
 use wharf_config::config::{cache_dir, existing};
 
@@ -77,27 +82,44 @@ fn list(cache: &Path, servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes what has been unused for long, or everything. What is in use by a build stays.
+/// Removes what has been unused for long, or everything. What a build uses stays, and so does what builds servers while one runs.
 fn clean(servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, u64)], all: bool) -> Result<ExitCode> {
-    let (mut removed, mut bytes) = (0_usize, 0);
-    for entry in servers.iter().chain(tools) {
-        if !(all || entry.unused >= UNUSED || entry.is_orphan()) {
-            continue;
-        }
-        match folders::remove(&entry.folder)? {
-            Lock::Held => print(&format!("{}: a build uses it, so it stays", text::path(&entry.folder)))?,
-            Lock::Free => {
-                print(&entry.shown())?;
-                (removed, bytes) = (removed + 1, bytes + entry.bytes);
+    let no_build = match existing::folder().filter(|folder| folder.is_dir()) {
+        Some(folder) => locks::of_no_build(&folder)?,
+        None => Some(Vec::new()),
+    };
+    let (mut removed, mut bytes, mut failed) = (0_usize, 0_u64, false);
+    let mut tell = |what: String, outcome: Result<Lock>, size: u64| {
+        match outcome {
+            Ok(Lock::Held) => print(&format!("{what}: a build uses it, so it stays"))?,
+            Ok(Lock::Free) => (removed, bytes) = (removed + 1, bytes.saturating_add(size)),
+            Err(error) => {
+                failed = true;
+                print(&escaped(&format!("{error:#}")))?;
             }
+        }
+        anyhow::Ok(())
+    };
+    for (entry, is_free) in
+        servers.iter().map(|entry| (entry, true)).chain(tools.iter().map(|entry| (entry, no_build.is_some())))
+    {
+        if all || entry.unused >= UNUSED || entry.is_orphan() {
+            let outcome = if is_free { folders::remove(&entry.folder) } else { Ok(Lock::Held) };
+            if matches!(outcome, Ok(Lock::Free)) {
+                print(&entry.shown())?;
+            }
+            tell(text::path(&entry.folder), outcome, entry.bytes)?;
         }
     }
     for (file, size) in compiled {
-        fs::remove_file(file).with_context(|| text::path(file))?;
-        (removed, bytes) = (removed + 1, bytes + size);
+        let outcome = match fs::remove_file(file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| text::path(file)),
+            _ => Ok(Lock::Free),
+        };
+        tell(text::path(file), outcome, *size)?;
     }
     print(&format!("removed {removed} of {}: {}", servers.len() + tools.len() + compiled.len(), size(bytes)))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Returns the folders in a folder of the cache, the largest first.
@@ -105,10 +127,11 @@ fn entries(folder: Option<PathBuf>) -> Result<Vec<Entry>> {
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else { return Ok(Vec::new()) };
     let mut entries = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| text::path(&folder))? {
-        let folder = entry?.path();
-        if folder.is_dir() {
+        let entry = entry?;
+        let folder = entry.path();
+        if entry.file_type()?.is_dir() {
             let (server, unused) = (folders::server(&folder), unused(folders::used(&folder)));
-            entries.push(Entry { server, bytes: bytes(&folder)?, unused, folder });
+            entries.push(Entry { server, bytes: bytes(&folder), unused, folder });
         }
     }
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.bytes));
@@ -131,16 +154,19 @@ fn unused(since: Option<SystemTime>) -> Duration {
     since.and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
-/// Returns the size of what is in a folder.
-fn bytes(folder: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
-        let entry = entry?;
-        // A build may have removed it meanwhile.
-        let Ok(metadata) = entry.metadata() else { continue };
-        bytes += if metadata.is_dir() { self::bytes(&entry.path()).unwrap_or(0) } else { metadata.len() };
+/// Returns the space that a folder takes, as far as it can be read: what is built may put anything into it.
+fn bytes(folder: &Path) -> u64 {
+    let (mut bytes, mut folders) = (0_u64, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
     }
-    Ok(bytes)
+    bytes
 }
 
 fn size(bytes: u64) -> String {

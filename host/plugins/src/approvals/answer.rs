@@ -33,9 +33,13 @@ pub fn question(message: String, longest: Remember, narrowest: &ApprovalRule) ->
         .filter(|(_, yes)| !yes.any || *narrowest != ApprovalRule::Any)
         .map(|(value, yes)| json!({ "const": value, "title": title(yes) }))
         .collect();
-    let properties = match longest {
-        Remember::Never => json!({}),
-        _ => json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } }),
+    let (message, properties) = match longest {
+        Remember::Never => (message, json!({})),
+        // Not all clients show the titles of choices.
+        _ => (
+            format!("{message}\nif it is remembered: for calls with {}", narrowest.text()),
+            json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } }),
+        ),
     };
     let schema = json!({ "type": "object", "properties": properties });
     Question::Form { message: message.into(), schema: Shown::data(schema) }
@@ -65,6 +69,11 @@ pub fn read(reply: &Value, longest: Remember) -> Result<Option<Yes>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approvals::rule::ApprovalRules;
+
+    fn narrow() -> ApprovalRule {
+        ApprovalRules::of(&json!({ "path": "notes/a.txt" }), &["path".into()], &[]).narrowest
+    }
 
     #[test]
     fn only_a_clear_yes_approves() {
@@ -94,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_not_in_the_form() {
-        let narrow = ApprovalRule::narrowest(&json!({ "path": "notes/a.txt" }), &[]);
+        let narrow = narrow();
         for (longest, rule, expected) in [
             (Remember::Never, &narrow, [].as_slice()),
             (Remember::Session, &ApprovalRule::Any, &["once", "session"]),
@@ -111,13 +120,13 @@ mod tests {
 
     #[test]
     fn a_choice_says_which_calls_it_is_about() {
-        let narrow = ApprovalRule::narrowest(&json!({ "path": "notes/a.txt" }), &[]);
+        let narrow = narrow();
         let Question::Form { schema, .. } = question("?".into(), Remember::Session, &narrow) else { panic!("no form") };
         let titles: Vec<_> =
             (0..3).map(|at| schema.pointer(&format!("/properties/remember/oneOf/{at}/title")).cloned()).collect();
         let expected = [
             "Only this call",
-            "Until the session ends, calls with `path` in `notes` (the rest may differ)",
+            "Until the session ends, calls with `path` in `notes` (other values may differ)",
             "Until the session ends, calls with any arguments",
         ];
         assert_eq!(titles, expected.map(|title| Some(title.into())));

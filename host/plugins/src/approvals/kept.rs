@@ -168,7 +168,12 @@ impl Kept {
         rewrite(&self.path, || {
             let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
             change(&mut all)?;
-            all.iter().map(|one| Ok(format!("{}\n", serde_json::to_string(one)?))).collect()
+            let lines: Result<String> =
+                all.iter().map(|one| Ok(format!("{}\n", serde_json::to_string(one)?))).collect();
+            lines.and_then(|lines| {
+                ensure!(lines.len() as u64 <= MAX_FILE_BYTES, "the file of approvals has no room for it");
+                Ok(lines)
+            })
         })
     }
 }

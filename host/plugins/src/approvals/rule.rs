@@ -12,17 +12,20 @@ use super::target::{is_place, plain, words};
 
 /// The most bounds of one rule. A call that names more places is approved with exactly its arguments.
 const MAX_BOUNDS: usize = 6;
-/// The most characters of a place in a rule, since a person has to see all of it.
-const MAX_CHARS: usize = 160;
+/// The most characters of a rule in words, and of a name and a place in it, since a person has to see all of it.
+const MAX_TEXT_CHARS: usize = 400;
+const MAX_NAME_CHARS: usize = 64;
+const MAX_PLACE_CHARS: usize = 160;
+/// The most places of one call, most of which have to be in the same folders, and the most of its values that are looked at.
+const MAX_PLACES: usize = 64;
+const MAX_VALUES: usize = 1000;
 /// The most rules that are looked up for one call.
-const MAX_RULES: usize = 64;
-/// The deepest nesting of arguments in which places are found.
-const MAX_DEPTH: usize = 8;
+const MAX_RULES: usize = 16;
 
 /// The words of an argument's name that say that its value is a folder, so that the rule is about what is in it.
 const FOLDERS: [&str; 7] = ["dir", "directory", "folder", "root", "cwd", "repo", "repository"];
-/// The words of an argument's name that say that its value is what the call works in, such as a repository of a service.
-const SCOPES: [&str; 19] = [
+/// The words of an argument's name that say that its value is what the call works in, such as a repository of a service, or whom it reaches.
+const SCOPES: [&str; 31] = [
     "owner",
     "repo",
     "repository",
@@ -34,14 +37,43 @@ const SCOPES: [&str; 19] = [
     "channel",
     "database",
     "table",
+    "collection",
+    "namespace",
+    "branch",
     "account",
     "team",
+    "user",
+    "chat",
+    "room",
     "recipient",
+    "attendee",
     "from",
     "to",
-    "output",
+    "cc",
+    "bcc",
     "email",
     "domain",
+    "input",
+    "output",
+    "location",
+    "filepath",
+];
+/// The words of an argument's name that say that its value is a program, for which no place is a bound.
+const PROGRAMS: [&str; 14] = [
+    "command",
+    "cmd",
+    "program",
+    "shell",
+    "script",
+    "code",
+    "sql",
+    "query",
+    "statement",
+    "expression",
+    "eval",
+    "args",
+    "argv",
+    "patch",
 ];
 
 /// The kind of a call: a digest of everything except its arguments. With an [`ApprovalRule`], the key of a remembered approval.
@@ -55,8 +87,8 @@ pub enum ApprovalRule {
     Any,
     /// Exactly these: their SHA-256.
     Same([u8; 32]),
-    /// Arguments whose places are all within these bounds.
-    Within(BTreeSet<Bound>),
+    /// Arguments with these names, whose places and booleans are all within these bounds.
+    Within { names: BTreeSet<String>, bounds: BTreeSet<Bound> },
 }
 
 /// What one argument is bound to. The name of a nested argument has those of the objects around it, with dots.
@@ -76,41 +108,35 @@ enum Place {
     Is(String),
 }
 
+/// The rules for one call.
+pub struct ApprovalRules {
+    /// The narrowest, for what a person approves by it.
+    pub narrowest: ApprovalRule,
+    /// All under which it is approved.
+    pub covering: Vec<ApprovalRule>,
+}
+
+impl ApprovalRules {
+    /// Returns the rules for a call with these arguments. `known`: the arguments that the tool declares; an approval of others is one of
+    /// exactly these. `tops`: the folders that are open to the call; an approval of one file in one of them is not one of all that is in it.
+    pub fn of(arguments: &Value, known: &[String], tops: &[String]) -> Self {
+        if arguments.is_null() {
+            return Self { narrowest: ApprovalRule::Any, covering: vec![ApprovalRule::Any] };
+        }
+        let same = ApprovalRule::Same(Sha256::digest(arguments.to_string()).into());
+        let mut covering = vec![ApprovalRule::Any, same.clone()];
+        let within = Found::of(arguments, known).and_then(|found| found.rules(tops));
+        let first = within
+            .as_ref()
+            .and_then(|rules| rules.first())
+            .filter(|rule| rule.text().chars().count() <= MAX_TEXT_CHARS);
+        let narrowest = first.cloned().unwrap_or(same);
+        covering.extend(within.into_iter().flatten());
+        Self { narrowest, covering }
+    }
+}
+
 impl ApprovalRule {
-    /// Returns the narrowest rule for a call with these arguments. `tops` are the folders that are open to it; an approval of one file in
-    /// one of them is not an approval of all that is in it.
-    pub fn narrowest(arguments: &Value, tops: &[String]) -> Self {
-        let first = |chain: Vec<Bound>| chain.into_iter().next();
-        chains(arguments, tops).map_or_else(
-            || Self::same(arguments),
-            |chains| Self::Within(chains.into_iter().filter_map(first).collect()),
-        )
-    }
-
-    /// Returns all rules under which a call with these arguments is approved.
-    pub fn covering(arguments: &Value, tops: &[String]) -> Vec<Self> {
-        let mut rules = vec![Self::Any, Self::same(arguments)];
-        let Some(chains) = chains(arguments, tops) else { return rules };
-        let mut sets = vec![BTreeSet::new()];
-        let combinations = chains.iter().try_fold(1_usize, |product, chain| product.checked_mul(chain.len()));
-        let all = combinations.is_some_and(|number| number <= MAX_RULES);
-        for chain in chains {
-            let bounds = if all { chain.as_slice() } else { chain.get(..1).unwrap_or_default() };
-            let with = |set: &BTreeSet<Bound>, bound: &Bound| set.iter().chain([bound]).cloned().collect();
-            sets = sets.iter().flat_map(|set| bounds.iter().map(move |bound| with(set, bound))).collect();
-        }
-        sets.dedup();
-        rules.extend(sets.into_iter().map(Self::Within));
-        rules
-    }
-
-    fn same(arguments: &Value) -> Self {
-        if arguments.as_object().is_none_or(serde_json::Map::is_empty) {
-            return Self::Any;
-        }
-        Self::Same(Sha256::digest(arguments.to_string()).into())
-    }
-
     /// Returns the key under which an approval of calls of this kind is remembered.
     pub fn of_kind(&self, kind: &CallKind) -> CallKind {
         // An approval without a rule was valid for any arguments.
@@ -128,7 +154,7 @@ impl ApprovalRule {
         let bounds = match self {
             Self::Any => return "any arguments".into(),
             Self::Same(_) => return "exactly these arguments".into(),
-            Self::Within(bounds) => bounds,
+            Self::Within { bounds, .. } => bounds,
         };
         let shown = |bound: &Bound| {
             let (word, place) = match &bound.to {
@@ -138,56 +164,91 @@ impl ApprovalRule {
             };
             format!("`{}` {word} `{}`", plain(&escaped(&bound.argument)), plain(&escaped(place)))
         };
-        format!("{} (the rest may differ)", bounds.iter().map(shown).collect::<Vec<_>>().join(" and "))
+        format!("{} (other values may differ)", bounds.iter().map(shown).collect::<Vec<_>>().join(" and "))
     }
 }
 
-/// Returns for each place that the arguments name the bounds that it is within, the narrowest first. None: they name no place, or too many
-/// for a rule that a person reads.
-fn chains(arguments: &Value, tops: &[String]) -> Option<Vec<Vec<Bound>>> {
-    let mut found = Vec::new();
-    collect(arguments, "", None, MAX_DEPTH, &mut found)?;
-    let mut chains: Vec<Vec<Bound>> = Vec::new();
-    for (argument, value, key) in found {
-        let places = places(value, key, tops)?;
-        let chain = places.into_iter().map(|to| Bound { argument: argument.clone(), to }).collect();
-        if !chains.contains(&chain) {
-            chains.push(chain);
-        }
-        if chains.len() > MAX_BOUNDS {
-            return None;
-        }
-    }
-    Some(chains).filter(|chains| !chains.is_empty())
+/// What was found in the arguments of a call.
+#[derive(Default)]
+struct Found<'a> {
+    /// The names of all arguments that are not objects.
+    names: BTreeSet<String>,
+    /// The places and booleans, each with its name and the last part of that.
+    places: BTreeSet<(String, &'a str, String)>,
+    values: usize,
 }
 
-/// Collects the arguments that name a place, with their names and the last part of these. None: they are nested too deeply.
-fn collect<'a>(
-    value: &'a Value,
-    name: &str,
-    key: Option<&'a str>,
-    depth: usize,
-    found: &mut Vec<(String, &'a Value, &'a str)>,
-) -> Option<()> {
-    let deeper = depth.checked_sub(1);
-    match (value, key) {
-        (Value::Object(members), _) => {
-            for (key, value) in members {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                collect(value, &name, Some(key), deeper?, found)?;
-            }
+impl<'a> Found<'a> {
+    /// Returns what the arguments name. `None`: a rule about places would not say what the call does.
+    fn of(arguments: &'a Value, known: &[String]) -> Option<Self> {
+        let members = arguments.as_object()?;
+        let mut found = Self::default();
+        for (key, value) in members {
+            // The tool may ignore it, and then it is no bound.
+            found.collect(value, String::new(), known.contains(key).then_some(key)?)?;
         }
-        (Value::Array(items), _) => {
-            for item in items {
-                collect(item, name, key, deeper?, found)?;
-            }
-        }
-        (_, Some(key)) if is_place(key) || has(key, &FOLDERS) || has(key, &SCOPES) || looks_like_place(value) => {
-            found.push((name.to_owned(), value, key));
-        }
-        _ => {}
+        Some(found).filter(|found| !found.places.is_empty())
     }
-    Some(())
+
+    fn collect(&mut self, value: &'a Value, around: String, key: &'a str) -> Option<()> {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '$');
+        let mut name = around;
+        if !name.is_empty() {
+            name.push('.');
+        }
+        name.push_str(key);
+        let readable = !key.is_empty() && key.chars().all(is_name) && name.len() <= MAX_NAME_CHARS;
+        (readable && !has(key, &PROGRAMS)).then_some(())?;
+        self.values(value, &name, key)
+    }
+
+    fn values(&mut self, value: &'a Value, name: &str, key: &'a str) -> Option<()> {
+        self.values += 1;
+        (self.values <= MAX_VALUES).then_some(())?;
+        let named = is_place(key) || has(key, &FOLDERS) || has(key, &SCOPES);
+        match value {
+            // Of a place that is empty, a tool may take all there are.
+            Value::Object(members) if named && members.is_empty() => None,
+            Value::Array(items) if named && items.is_empty() => None,
+            Value::Object(members) => {
+                members.iter().try_for_each(|(key, value)| self.collect(value, name.to_owned(), key))
+            }
+            Value::Array(items) => {
+                self.names.insert(name.to_owned());
+                items.iter().try_for_each(|item| self.values(item, name, key))
+            }
+            _ => {
+                self.names.insert(name.to_owned());
+                if named || value.is_boolean() || looks_like_place(value) {
+                    let text = value.to_string();
+                    (text.len() <= 4 * MAX_PLACE_CHARS).then_some(())?;
+                    self.places.insert((name.to_owned(), key, text));
+                }
+                (self.places.len() <= MAX_PLACES).then_some(())
+            }
+        }
+    }
+
+    /// Returns the rules about these places, the narrowest first. `None`: there are too many places for a rule that a person reads.
+    fn rules(self, tops: &[String]) -> Option<Vec<ApprovalRule>> {
+        let tops: Vec<String> = tops.iter().filter_map(|top| Some(parts(top)?.join("/"))).collect();
+        let mut chains: BTreeSet<Vec<Bound>> = BTreeSet::new();
+        for (argument, key, text) in self.places {
+            let places = places(&text, key, &tops)?;
+            chains.insert(places.into_iter().map(|to| Bound { argument: argument.clone(), to }).collect());
+            (chains.len() <= MAX_BOUNDS).then_some(())?;
+        }
+        let combinations = chains.iter().try_fold(1_usize, |product, chain| product.checked_mul(chain.len()));
+        let all = combinations.is_some_and(|number| number <= MAX_RULES);
+        let mut sets = vec![BTreeSet::new()];
+        for chain in &chains {
+            let bounds = if all { chain.as_slice() } else { chain.get(..1).unwrap_or_default() };
+            let with = |set: &BTreeSet<Bound>, bound: &Bound| set.iter().chain([bound]).cloned().collect();
+            sets = sets.iter().flat_map(|set| bounds.iter().map(move |bound| with(set, bound))).collect();
+        }
+        let rule = |bounds| ApprovalRule::Within { names: self.names.clone(), bounds };
+        Some(sets.into_iter().map(rule).collect())
+    }
 }
 
 /// Whether a value is written like a path or an address, whatever its argument is called.
@@ -205,46 +266,45 @@ fn has(key: &str, all: &[&str]) -> bool {
     words(key).iter().any(|word| all.iter().any(|one| is(word, one)))
 }
 
-/// Returns the places that a value is within, the narrowest first. None: a person could not see all of it.
-fn places(value: &Value, key: &str, tops: &[String]) -> Option<Vec<Place>> {
-    let exactly = || {
-        let text = value.to_string();
-        (text.chars().count() <= MAX_CHARS).then(|| vec![Place::Is(text)])
-    };
-    let Some(text) = value.as_str().filter(|text| text.chars().count() <= MAX_CHARS) else { return exactly() };
+/// Returns the places that a value, which is JSON, is within, the narrowest first. `None`: a person could not see all of it.
+fn places(json: &str, key: &str, tops: &[String]) -> Option<Vec<Place>> {
+    let exactly = || (json.chars().count() <= MAX_PLACE_CHARS).then(|| vec![Place::Is(json.to_owned())]);
+    let Ok(Value::String(text)) = serde_json::from_str(json) else { return exactly() };
     if text.contains("://") {
-        return server(text).map_or_else(exactly, |server| Some(vec![Place::At(server)]));
+        return server(&text).map_or_else(exactly, |server| Some(vec![Place::At(server)]));
     }
-    let is_path = has(key, &FOLDERS) && text.starts_with(['/', '.']);
-    if has(key, &SCOPES) && !is_place(key) && !is_path {
+    let is_path = is_place(key)
+        || has(key, &FOLDERS) && text.starts_with(['/', '.'])
+        || !has(key, &SCOPES) && !has(key, &FOLDERS);
+    let Some(parts) = parts(&text).filter(|_| is_path && text.chars().count() <= MAX_PLACE_CHARS) else {
         return exactly();
-    }
-    let Some(parts) = parts(text) else { return exactly() };
+    };
     let begin = if text.starts_with('/') { "/" } else { "" };
     let own = if has(key, &FOLDERS) { parts.len() } else { parts.len().saturating_sub(1) };
-    let tops: Vec<String> = tops.iter().filter_map(|top| Some(self::parts(top)?.join("/"))).collect();
-    let is_wide = |folder: &str| {
-        let around = |top: &String| top == folder || top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        folder.is_empty() || (begin == "/" && tops.iter().any(around))
-    };
     let folders: Vec<String> =
         (1..=own).rev().map(|number| parts.get(..number).unwrap_or_default().join("/")).collect();
     // The folder that the argument itself names may be one that is open: that is what the person saw.
-    let narrow = own == parts.len() || folders.first().is_some_and(|folder| !is_wide(folder));
+    let narrow = own == parts.len() || folders.first().is_some_and(|folder| !is_wide(folder, tops));
     if folders.is_empty() || !narrow {
         return exactly();
     }
     Some(folders.into_iter().map(|folder| Place::In(format!("{begin}{folder}"))).collect())
 }
 
-/// Returns the parts of a path. None: it depends on more than its text where it leads.
-fn parts(path: &str) -> Option<Vec<&str>> {
-    let odd = |letter: char| letter == '\\' || letter == '%' || letter == '~' || letter.is_control();
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    (!path.contains(odd) && !parts.contains(&"..")).then_some(parts)
+/// Whether a folder is open as a whole, or is around one that is. A relative path may begin at the root of the plugin.
+fn is_wide(folder: &str, tops: &[String]) -> bool {
+    tops.iter().any(|top| top == folder || top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
 }
 
-/// Returns the server of a web address. None: it has a user, or is not a web address.
+/// Returns the parts of a path. `None`: it depends on more than its text where it leads.
+fn parts(path: &str) -> Option<Vec<&str>> {
+    let odd = |letter: char| "\\%~{}[],;:*?$|".contains(letter) || letter.is_control();
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let plain = parts.iter().all(|part| !part.contains("..") && part.trim() == *part);
+    (plain && !path.contains(odd) && !path.starts_with("//")).then_some(parts)
+}
+
+/// Returns the server of a web address. `None`: it has a user, or is not a web address.
 fn server(address: &str) -> Option<String> {
     let uri: http::Uri = address.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?.to_ascii_lowercase(), uri.authority()?);
@@ -254,7 +314,8 @@ fn server(address: &str) -> Option<String> {
         _ => None,
     })?;
     let plain = !authority.as_str().contains('@') && matches!(scheme.as_str(), "http" | "https");
-    plain.then(|| format!("{scheme}://{}:{port}", authority.host().to_ascii_lowercase()))
+    let server = format!("{scheme}://{}:{port}", authority.host().to_ascii_lowercase());
+    (plain && server.len() <= MAX_PLACE_CHARS).then_some(server)
 }
 
 #[cfg(test)]
@@ -267,10 +328,19 @@ mod tests {
         vec!["/home/me/work".into(), "/documents".into()]
     }
 
+    fn known(arguments: &Value) -> Vec<String> {
+        arguments.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    }
+
+    fn of(arguments: &Value) -> ApprovalRules {
+        ApprovalRules::of(arguments, &known(arguments), &tops())
+    }
+
     #[test]
     fn a_rule_names_what_the_call_was_about() {
         let long = format!("/home/me/work/{}/a.txt", "x".repeat(200));
         let many: Vec<String> = (0..10).map(|number| format!("/home/me/work/{number}/a.txt")).collect();
+        let same = "exactly these arguments";
         for (arguments, expected) in [
             (
                 json!({ "path": "/home/me/work/notes/a.txt", "content": "see /etc/passwd" }),
@@ -282,6 +352,7 @@ mod tests {
             (json!({ "path": "/home/me/work" }), "`path` = `\"/home/me/work\"`"),
             (json!({ "path": "/home/a.txt" }), "`path` = `\"/home/a.txt\"`"),
             (json!({ "path": "/documents/a.txt" }), "`path` = `\"/documents/a.txt\"`"),
+            (json!({ "path": "documents/a.txt" }), "`path` = `\"documents/a.txt\"`"),
             (json!({ "path": "a.txt" }), "`path` = `\"a.txt\"`"),
             // But a folder that the argument itself names.
             (json!({ "repo_path": "/home/me/work", "message": "x" }), "`repo_path` in `/home/me/work`"),
@@ -294,33 +365,50 @@ mod tests {
                 json!({ "directories": ["/x/y"], "repositories": "ann" }),
                 "`directories` in `/x/y` and `repositories` = `\"ann\"`",
             ),
+            (json!({ "path": "a/b", "recursive": true }), "`path` in `a` and `recursive` = `true`"),
             (json!({ "project": "/home/me/work/p" }), "`project` = `\"/home/me/work/p\"`"),
             (json!({ "repo": "ann/wharf" }), "`repo` = `\"ann/wharf\"`"),
-            (json!({ "path": "notes/../a.txt" }), "`path` = `\"notes/../a.txt\"`"),
-            (json!({ "path": "notes\\a/b.txt" }), "`path` = `\"notes\\\\a/b.txt\"`"),
             (json!({ "path": 7 }), "`path` = `7`"),
+            (json!({ "path": "x`\n/y" }), "`path` = `\"x\\u0060\\n/y\"`"),
             (
                 json!({ "url": "https://good.example@evil.example/" }),
                 "`url` = `\"https://good.example@evil.example/\"`",
             ),
             (json!({ "url": "file:///home/me/work/x/a" }), "`url` = `\"file:///home/me/work/x/a\"`"),
-            (json!({ "a`\n": { "path": "x`\n/y" } }), "`a\\u0060\\n.path` = `\"x\\u0060\\n/y\"`"),
-            // What a person could not see whole.
-            (json!({ "path": long }), "exactly these arguments"),
-            (json!({ "paths": many }), "exactly these arguments"),
-            (json!({ "command": "ls" }), "exactly these arguments"),
-            (json!({}), "any arguments"),
+            // What leads elsewhere by more than its text.
+            (json!({ "path": "notes/../a.txt" }), "`path` = `\"notes/../a.txt\"`"),
+            (json!({ "path": "notes\\a/b.txt" }), "`path` = `\"notes\\\\a/b.txt\"`"),
+            (json!({ "path": "notes/{a,b}/c" }), "`path` = `\"notes/{a,b}/c\"`"),
+            (json!({ "path": "notes/.. /c" }), "`path` = `\"notes/.. /c\"`"),
+            (json!({ "url": "//evil.example/x" }), "`url` = `\"//evil.example/x\"`"),
+            // What a person could not see whole, or would not say what the call does.
+            (json!({ "path": long }), same),
+            (json!({ "paths": many }), same),
+            (json!({ "path": "a/b", "x".repeat(100): "/c" }), same),
+            (json!({ "path": "a/b", "x y": 1 }), same),
+            (json!({ "command": "ls", "cwd": "/x/y" }), same),
+            (json!({ "database": "app", "sql": "SELECT 1" }), same),
+            (json!({ "root": "/x/y", "files": { "a.txt": "1" } }), same),
+            (json!({ "path": "a/b", "paths": [] }), same),
+            (json!({ "name": "x" }), same),
+            (json!({}), same),
+            (json!([{ "path": "a/b" }]), same),
             (Value::Null, "any arguments"),
         ] {
-            let text = ApprovalRule::narrowest(&arguments, &tops()).text();
-            assert_eq!(text.strip_suffix(" (the rest may differ)").unwrap_or(&text), expected, "{arguments}");
+            let text = of(&arguments).narrowest.text();
+            assert_eq!(text.strip_suffix(" (other values may differ)").unwrap_or(&text), expected, "{arguments}");
         }
+        let unknown = json!({ "to": "x", "names": ["a"] });
+        let rules = ApprovalRules::of(&unknown, &["names".into()], &tops());
+        assert_eq!((rules.narrowest.text().as_str(), rules.covering.len()), (same, 2), "the tool ignores `to`");
     }
 
     #[test]
     fn a_rule_covers_what_it_says_and_nothing_else() {
         let covers = |approved: &Value, call: &Value| {
-            ApprovalRule::covering(call, &tops()).contains(&ApprovalRule::narrowest(approved, &tops()))
+            let known = [known(approved), known(call)].concat();
+            let rules = |arguments| ApprovalRules::of(arguments, &known, &tops());
+            rules(call).covering.contains(&rules(approved).narrowest)
         };
         let note = json!({ "path": "/home/me/work/notes/a.txt", "content": "1" });
         let at = |path: &str| json!({ "path": path, "content": "2" });
@@ -333,11 +421,17 @@ mod tests {
             (at("/home/me/work/notes/../b.txt"), false),
             (at("home/me/work/notes/b.txt"), false),
             (at("/home/me/work/notes/%2e%2e/b.txt"), false),
-            (json!({ "path": "/home/me/work/notes/b.txt", "destination": "/home/me/work/c.txt" }), false),
-            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/c/d.txt"] }), false),
-            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/notes/c.txt"] }), true),
+            (
+                json!({ "path": "/home/me/work/notes/b.txt", "content": "2", "destination": "/home/me/work/c.txt" }),
+                false,
+            ),
+            (json!({ "path": "/home/me/work/notes/b.txt", "content": "2", "mode": "x" }), false),
+            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/c/d.txt"], "content": "2" }), false),
+            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/notes/c.txt"], "content": "2" }), true),
+            (json!({ "path": [], "content": "2" }), false),
             (json!({ "content": "2" }), false),
-            (json!({ "file": "/home/me/work/notes/b.txt" }), false),
+            (json!({ "file": "/home/me/work/notes/b.txt", "content": "2" }), false),
+            (json!({ "": { "path": "/home/me/work/notes/b.txt" }, "content": "2" }), false),
         ] {
             assert_eq!(covers(&note, &call), expected, "{call}");
         }
@@ -353,30 +447,50 @@ mod tests {
         ] {
             assert_eq!(covers(&site, &json!({ "url": url })), expected, "{url}");
         }
-        let pair = json!({ "source": "a/x", "destination": "b/x" });
-        assert!(covers(&pair, &json!({ "source": "a/c/y", "destination": "b/d/y" })));
-        assert!(!covers(&pair, &json!({ "source": "b/x", "destination": "a/x" })));
-        assert!(covers(&json!({ "command": "ls", "n": 1 }), &json!({ "command": "ls", "n": 1 })));
-        assert!(!covers(&json!({ "command": "ls" }), &json!({ "command": "ls -l" })));
-        let deep = (0..200).fold(json!({ "path": "a/b" }), |inner, _| json!({ "x": inner }));
-        assert!(covers(&deep, &deep) && !covers(&json!({ "path": "a/b" }), &deep));
+        for (approved, call, expected) in [
+            (
+                json!({ "source": "a/x", "destination": "b/x" }),
+                json!({ "source": "a/c/y", "destination": "b/d/y" }),
+                true,
+            ),
+            (json!({ "source": "a/x", "destination": "b/x" }), json!({ "source": "b/x", "destination": "a/x" }), false),
+            (json!({ "path": "a/x", "force": false }), json!({ "path": "a/y", "force": true }), false),
+            (json!({ "to": "ann", "body": "x" }), json!({ "to": "ann", "body": "y" }), true),
+            (json!({ "to": "ann", "body": "x" }), json!({ "to": "ann", "body": "y", "bcc": "ben" }), false),
+            (json!({ "opt": { "path": "a/x" } }), json!({ "opt.path": "a/x" }), false),
+            (json!({ "opt": { "path": "a/x" } }), json!({ "opt": { "path": [] }, "opt.path": "a/x" }), false),
+            (json!({ "name": "ls", "n": 1 }), json!({ "name": "ls", "n": 1 }), true),
+            (json!({ "name": "ls", "n": 1 }), json!({ "name": "ls", "n": 1.0 }), false),
+            (json!({}), json!({ "x": 1 }), false),
+            (json!({}), json!({}), true),
+        ] {
+            assert_eq!(covers(&approved, &call), expected, "{approved}, {call}");
+        }
     }
 
+    /// The arguments of a client may be large, and are looked at before a person is asked.
     #[test]
-    fn the_number_of_rules_is_bounded() {
+    fn large_arguments_have_few_rules_and_take_little() {
+        let deep = (0..100).fold(json!({ "path": "a/b" }), |inner, _| json!({ "x": inner }));
         let folders = |top: &str| format!("{top}/{}x", "d/".repeat(40));
-        let arguments = json!({ "source": folders("a"), "destination": folders("b"), "path": folders("c") });
-        let rules = ApprovalRule::covering(&arguments, &[]);
-        assert!(rules.len() <= MAX_RULES + 2 && rules.contains(&ApprovalRule::narrowest(&arguments, &[])));
+        let same = json!({ "paths": vec!["a/b"; 100_000] });
+        let nested = json!({ "path": "a/b", "k".repeat(400_000): vec!["/"; 100_000] });
+        let wide = json!({ "x": (0..100_000).map(|n| (n.to_string(), json!("/"))).collect::<serde_json::Map<_, _>>() });
+        let tops: Vec<String> = (0..64).map(|n| format!("/{n}{}", "/top".repeat(200))).collect();
+        for arguments in [deep, same, nested, wide, json!({ "source": folders("a"), "path": folders("b") })] {
+            let rules = ApprovalRules::of(&arguments, &known(&arguments), &tops);
+            assert!(rules.covering.len() <= MAX_RULES + 2);
+            assert!(rules.narrowest.text().chars().count() <= MAX_TEXT_CHARS);
+        }
     }
 
     #[test]
     fn the_key_of_an_approval_of_any_arguments_is_that_of_the_kind() {
         let kind = CallKind([1; 32]);
-        let narrow = ApprovalRule::narrowest(&json!({ "path": "a/b" }), &[]);
+        let narrow = of(&json!({ "path": "a/b" })).narrowest;
         assert_eq!(ApprovalRule::Any.of_kind(&kind), kind);
         assert_ne!(narrow.of_kind(&kind), kind);
         assert_ne!(narrow.of_kind(&kind), narrow.of_kind(&CallKind([2; 32])));
-        assert_ne!(narrow.of_kind(&kind), ApprovalRule::narrowest(&json!({ "path": "a/c/d" }), &[]).of_kind(&kind));
+        assert_ne!(narrow.of_kind(&kind), of(&json!({ "path": "a/c/d" })).narrowest.of_kind(&kind));
     }
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use wharf_protocol::{Method, error::clip_to};
 
 use super::{
-    rule::{ApprovalRule, CallKind},
+    rule::{ApprovalRule, ApprovalRules, CallKind},
     target::{self, plain},
 };
 use wharf_base::text::{escaped, escaped_json, hex};
@@ -61,19 +61,10 @@ impl ApprovalSubject<'_> {
         CallKind(sha.finalize().into())
     }
 
-    /// Returns the narrowest rule for further calls like this one.
-    pub fn narrowest(&self) -> ApprovalRule {
-        ApprovalRule::narrowest(self.arguments, &self.tops())
-    }
-
-    /// Returns the keys of the approvals that cover this call.
-    pub fn covering(&self) -> Vec<CallKind> {
-        let kind = self.kind();
-        ApprovalRule::covering(self.arguments, &self.tops()).iter().map(|rule| rule.of_kind(&kind)).collect()
-    }
-
-    fn tops(&self) -> Vec<String> {
-        self.folders.iter().map(|(path, _)| path).chain(&self.guest_folders).cloned().collect()
+    /// Returns the rules for the call. `known`: the arguments that the tool declares.
+    pub fn rules(&self, known: &[String]) -> ApprovalRules {
+        let tops: Vec<_> = self.folders.iter().map(|(path, _)| path).chain(&self.guest_folders).cloned().collect();
+        ApprovalRules::of(self.arguments, known, &tops)
     }
 
     /// Returns the text for the person. The first line is what many clients show by itself: the tool, and what it is to work on.
@@ -112,8 +103,8 @@ impl ApprovalSubject<'_> {
         lines.join("\n")
     }
 
-    /// Returns the call as one line of JSON for the operator's program, with all arguments.
-    pub fn json(&self, who: &str) -> String {
+    /// Returns the call as one line of JSON for the operator's program, with all arguments and the rule for further calls.
+    pub fn json(&self, who: &str, rule: &ApprovalRule) -> String {
         let folder = |(path, access): &(String, Access)| json!({ "path": path, "access": access.as_str() });
         let folders: Vec<Value> = self.folders.iter().map(folder).collect();
         json!({
@@ -125,7 +116,7 @@ impl ApprovalSubject<'_> {
             "folders": folders,
             "http": self.http,
             "arguments": self.arguments,
-            "rule": self.narrowest().text(),
+            "rule": rule.text(),
         })
         .to_string()
     }

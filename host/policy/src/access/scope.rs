@@ -343,11 +343,16 @@ impl Scopes {
     }
 
     /// Returns the value of a variable that a plugin may see.
-    pub fn variable(&self, name: &str) -> Option<String> {
+    fn variable(&self, name: &str) -> Option<String> {
         match &self.rehearsal {
             Some(rehearsal) => rehearsal.environment.get(name).cloned(),
             None => std::env::var(name).ok(),
         }
+    }
+
+    /// Whether a variable is not set where wharf was started.
+    pub fn is_unset(&self, name: &str) -> bool {
+        self.rehearsal.is_none() && std::env::var_os(name).is_none()
     }
 
     /// Returns what is wanted, as far as the operator grants it.

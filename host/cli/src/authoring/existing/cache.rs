@@ -17,8 +17,35 @@ use wharf_base::{failed::OrFailed, text};
 
 /// The file whose presence says that packages are installed.
 pub const READY: &str = ".ready";
-/// The server that is built in a folder, as a person named it.
-const SERVER: &str = "server";
+/// The longest name of a server that is read.
+const MAX_NAME_BYTES: u64 = 4096;
+
+/// Notes that a folder is used now, and for which server. It is used as well if that cannot be noted.
+///
+/// The name is in the file of the lock, which is next to the folder, because what is built may write into the folder.
+pub fn note(folder: &Path, server: Option<&str>) {
+    use std::io::Write;
+    let Ok(mut lock) = File::options().write(true).open(locks::path(folder)) else { return };
+    if let Some(server) = server
+        && lock.set_len(0).is_ok()
+    {
+        lock.write_all(server.as_bytes()).ok();
+    }
+    lock.set_modified(SystemTime::now()).ok();
+}
+
+/// Returns which server is built in a folder.
+pub fn server(folder: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut name = String::new();
+    File::open(locks::path(folder)).ok()?.take(MAX_NAME_BYTES).read_to_string(&mut name).ok()?;
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// Returns when a folder was last used.
+pub fn used(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(locks::path(folder)).or_else(|_| fs::metadata(folder)).and_then(|metadata| metadata.modified()).ok()
+}
 
 /// Makes a folder that only this user may enter, and those above it.
 pub fn make_folder(folder: &Path) -> Result<()> {
@@ -59,34 +86,22 @@ pub enum Lock {
     Free,
 }
 
-/// Notes that a folder is used now. It is used as well if that cannot be noted.
-pub fn note(folder: &Path) {
-    if let Ok(lock) = File::options().write(true).open(locks::path(folder)) {
-        lock.set_modified(SystemTime::now()).ok();
-    }
-}
-
-/// Notes which server is built in a folder.
-pub fn name(folder: &Path, server: &str) -> Result<()> {
-    put(&folder.join(SERVER), server)
-}
-
-/// Returns which server is built in a folder.
-pub fn server(folder: &Path) -> Option<String> {
-    reads(&folder.join(SERVER))
-}
-
-/// Returns when a folder was last used.
-pub fn used(folder: &Path) -> Option<SystemTime> {
-    fs::metadata(locks::path(folder)).or_else(|_| fs::metadata(folder)).and_then(|metadata| metadata.modified()).ok()
-}
-
 /// Removes a folder, unless a build uses it.
 pub fn remove(folder: &Path) -> Result<Lock> {
     let Some(_lock) = locks::of_unused(folder)? else { return Ok(Lock::Held) };
-    // Comes first, so that nothing takes for complete what is left if this is stopped.
-    gone(&folder.join(READY))?;
-    fs::remove_dir_all(folder).with_context(|| format!("{}: cannot be removed", text::path(folder)))?;
+    // Nothing takes for complete what is left if this is stopped.
+    let removed = folder.with_extension("removed");
+    let all = || {
+        // It is one whose removal was stopped.
+        if folder != removed {
+            if removed.exists() {
+                fs::remove_dir_all(&removed)?;
+            }
+            fs::rename(folder, &removed)?;
+        }
+        fs::remove_dir_all(&removed)
+    };
+    all().with_context(|| format!("{}: cannot be removed", text::path(folder)))?;
     Ok(Lock::Free)
 }
 
@@ -99,10 +114,15 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = cache.path().join("server-1");
         fs::create_dir(&folder).unwrap();
-        name(&folder, "/srv/server.py").unwrap();
-        assert_eq!(server(&folder).as_deref(), Some("/srv/server.py"));
+        // What is built may put anything into its folder.
+        std::os::unix::fs::symlink("/etc/passwd", folder.join("server")).unwrap();
+        fs::create_dir(folder.join(READY)).unwrap();
         let build = locks::of_unused(&folder).unwrap().unwrap();
         assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Held, true));
+        note(&folder, Some("/srv/a/long/server.py"));
+        note(&folder, Some("/srv/server.py"));
+        note(&folder, None);
+        assert_eq!(server(&folder).as_deref(), Some("/srv/server.py"));
         drop(build);
         assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Free, false));
     }
@@ -116,7 +136,7 @@ mod tests {
         drop(locks::of_unused(&folder).unwrap());
         File::options().write(true).open(locks::path(&folder)).unwrap().set_modified(long_ago).unwrap();
         assert_eq!(used(&folder), Some(long_ago));
-        note(&folder);
+        note(&folder, None);
         assert!(used(&folder).unwrap() > long_ago);
     }
 }

@@ -36,13 +36,23 @@ pub async fn of_folder(folder: &Path) -> Result<File> {
 
 /// Waits until fewer than [`places`] servers are built. `folder`: where each of them has its folder.
 pub async fn of_place(folder: &Path) -> Result<File> {
-    let places = (0..places()).map(|number| open(&folder.join(format!("building-{number}.lock"))));
+    let places = (0..places()).map(|number| open(&building(folder, number)));
     let places: Vec<_> = places.collect::<Result<_>>()?;
     if let Some(free) = places.iter().position(|place| place.try_lock().is_ok()) {
         return places.into_iter().nth(free).context("a place was free");
     }
     tracing::info!("{} other servers are being built; waiting until one is", places.len());
     first(places).await
+}
+
+/// Returns all places for builds. None: something is built. `folder`: as in [`of_place`].
+pub fn of_no_build(folder: &Path) -> Result<Option<Vec<File>>> {
+    let places: Vec<_> = (0..places()).map(|number| of_unused(&building(folder, number))).collect::<Result<_>>()?;
+    Ok(places.into_iter().collect())
+}
+
+fn building(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("building-{number}.lock"))
 }
 
 /// How many servers are built at a time: a build keeps about one core busy, and takes up to a gigabyte of memory.

@@ -46,12 +46,13 @@ const PACKAGES: &str = "set-up-packages";
 
 /// Builds the server's component, unless it is there and its source is unchanged.
 pub async fn make(server: &ExistingServer, until: Until) -> Result<()> {
+    let source = server.package.as_ref().map_or_else(|| text::path(&server.entry), ToString::to_string);
     if is_built(server, &admit(server)?) {
-        cache::note(&server.folder);
+        cache::note(&server.folder, Some(&source));
         return Ok(());
     }
     let _lock = lock(server).await?;
-    cache::note(&server.folder);
+    cache::note(&server.folder, Some(&source));
     // Another wharf may have built it meanwhile.
     let inputs = admit(server)?;
     if is_built(server, &inputs) {
@@ -138,7 +139,6 @@ fn open(server: &ExistingServer, inputs: &Inputs, tools: &Path) -> Result<Projec
             folder,
             &Recipe { id: &server.id, language, server: &named, with, watch: &[], tools: Some(tools) },
         )?;
-        cache::name(folder, &named)?;
         put(&folder.join(SDK), &sdk)?;
     } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
         gone(&folder.join(READY))?;

@@ -12,7 +12,7 @@ pub mod detached;
 mod entry;
 pub mod inputs;
 pub mod line;
-mod locks;
+pub mod locks;
 pub mod make;
 pub mod outline;
 pub mod project;

@@ -50,7 +50,7 @@ impl Tools {
     /// Installs it, unless it is there.
     pub async fn install(&self, until: Until) -> Result<()> {
         let Self { folder, language, files } = self;
-        cache::note(folder);
+        cache::note(folder, None);
         if self.is_installed() {
             return Ok(());
         }

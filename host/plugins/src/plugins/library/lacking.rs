@@ -35,7 +35,7 @@ pub(super) fn log(before: Option<&Served>, now: &Served, scopes: &Scopes) {
 /// Logs, once for each grant, the variables that are granted to a plugin and are not set.
 fn log_unset(before: Option<&Served>, now: &Served, scopes: &Scopes) {
     let known = |name: &String| before.is_some_and(|before| before.config.grants.env.0.contains(name));
-    let unset = now.config.grants.env.0.iter().filter(|name| !known(name) && scopes.variable(name).is_none());
+    let unset = now.config.grants.env.0.iter().filter(|name| !known(name) && scopes.is_unset(name));
     for name in unset {
         tracing::info!(plugin = now.config.id, "the variable {name} is granted, but wharf was started without it");
     }

@@ -33,7 +33,7 @@ use wharf_plugins::{
         answer::{self, KEY},
         kept,
         remembered::KIND_BYTES,
-        rule::{ApprovalRule, CallKind},
+        rule::{ApprovalRule, ApprovalRules, CallKind},
         subject::ApprovalSubject,
     },
     bridge::{self, OfferedTool},
@@ -64,11 +64,14 @@ pub async fn pass(
     }
     let subject = subject(request, roots);
     let kind = subject.kind();
-    let covering = match confirm.remember {
-        Remember::Never => Vec::new(),
-        _ => heavy(request.bytes, || subject.covering()),
-    };
-    let gate = Gate { ctx, request, confirm, subject, kind, covering };
+    let mut gate = Gate { ctx, request, confirm, subject, kind, rule: ApprovalRule::Any, covering: Vec::new() };
+    if gate.longest() > Remember::Never {
+        let known = gate.known_arguments();
+        let ApprovalRules { narrowest, covering } = heavy(request.bytes, || gate.subject.rules(&known));
+        gate.rule = narrowest;
+        gate.covering = covering.iter().map(|rule| rule.of_kind(&kind)).collect();
+    }
+    let gate = gate;
     let by = match confirm.asker {
         Asker::Client => ApprovalOutcome::Client,
         Asker::Command(_) => ApprovalOutcome::Command,
@@ -81,12 +84,16 @@ pub async fn pass(
     }
     // A session asks one question at a time, until its answer is remembered, so that no question is asked that another
     // answer has made needless.
-    let _turn = match &ctx.session {
-        Some(session) => ctx.away(tokio::time::timeout(PERSON_TIMEOUT, session.approvals.turn.lock())).await?.ok(),
-        None => None,
-    };
-    if let Some(known) = gate.known().await {
-        return Ok(Some(known));
+    let mut _turn = None;
+    if let Some(session) = &ctx.session {
+        let turn = &session.approvals.turn;
+        _turn = turn.try_lock().ok();
+        if _turn.is_none() {
+            _turn = ctx.away(tokio::time::timeout(PERSON_TIMEOUT, turn.lock())).await?.ok();
+            if let Some(known) = gate.known().await {
+                return Ok(Some(known));
+            }
+        }
     }
     let answered = match &confirm.asker {
         Asker::Command(command) => ctx.away(gate.ask_program(command)).await,
@@ -150,9 +157,8 @@ pub fn reading(request: &Request<'_>) -> Option<Grants> {
     let confirm = served.config.confirm.as_ref().filter(|confirm| confirm.which == Which::Writes);
     // With other access, the call would end the instance that keeps the client's state.
     let applies = confirm.is_some() && hint(tool, "readOnlyHint") == Some(true) && served.sharing() != Sharing::One;
-    let grants = applies.then(|| served.config.grants.with_read_only_folders())?;
-    // What a request changes on a server, no folder prevents.
-    (!grants.can_write(true)).then_some(grants)
+    // What it reads, it could send away by a request, and no folder prevents that.
+    (applies && served.config.grants.http.0.rules.is_empty()).then(|| served.config.grants.with_read_only_folders())
 }
 
 fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'a> {
@@ -180,6 +186,8 @@ struct Gate<'a> {
     confirm: &'a Confirm,
     subject: ApprovalSubject<'a>,
     kind: CallKind,
+    /// The narrowest rule for further calls.
+    rule: ApprovalRule,
     /// The keys of the approvals that cover the call.
     covering: Vec<CallKind>,
 }
@@ -192,10 +200,15 @@ enum Decision {
 }
 
 impl Gate<'_> {
+    /// Returns the names of the arguments that the tool declares.
+    fn known_arguments(&self) -> Vec<String> {
+        self.request.tool.map(|tool| tool.arguments()).unwrap_or_default()
+    }
+
     /// Returns the earlier approval that covers this call, if there is one.
     async fn known(&self) -> Option<ApprovalOutcome> {
         let (server, principal) = (&self.ctx.server, self.ctx.principal());
-        if self.confirm.remember == Remember::Never {
+        if self.covering.is_empty() {
             return None;
         }
         let remembered = match &self.ctx.session {
@@ -247,7 +260,7 @@ impl Gate<'_> {
     async fn ask_program(&self, command: &Command) -> Result<Decision, Failed> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
-        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
+        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string(), &self.rule));
         match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
             Ok(Some(yes)) => Ok(Decision::Yes(yes)),
             Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
@@ -305,9 +318,8 @@ impl Gate<'_> {
     }
 
     fn question(&self) -> Question {
-        let known = self.request.tool.map(|tool| tool.arguments()).unwrap_or_default();
-        let (text, narrowest) = heavy(self.request.bytes, || (self.subject.text(&known), self.subject.narrowest()));
-        answer::question(text, self.longest(), &narrowest)
+        let text = heavy(self.request.bytes, || self.subject.text(&self.known_arguments()));
+        answer::question(text, self.longest(), &self.rule)
     }
 
     fn read(&self, reply: &Value) -> Result<Decision, String> {
@@ -327,7 +339,7 @@ impl Gate<'_> {
         if yes.remember == Remember::Never {
             return;
         }
-        let rule = if yes.any { ApprovalRule::Any } else { heavy(self.request.bytes, || self.subject.narrowest()) };
+        let rule = if yes.any { &ApprovalRule::Any } else { &self.rule };
         let kept = match yes.remember {
             Remember::Never => None,
             Remember::Session if self.remember_for_session(rule.of_kind(&self.kind)).await => {
@@ -337,7 +349,7 @@ impl Gate<'_> {
                 tracing::warn!("an approval is not remembered, because too many already are");
                 None
             }
-            Remember::Always => match self.keep(&rule).await {
+            Remember::Always => match self.keep(rule).await {
                 Ok(()) => Some(ApprovalOutcome::Always),
                 Err(error) => {
                     tracing::warn!("an approval is not remembered: {error:#}");

@@ -327,6 +327,8 @@ struct Refused {
     said: String,
     /// Says why no folder was writable, if that was due to what the tool says about itself.
     reading: String,
+    /// The arguments of the call, in lower case, if one of the above or below needs them.
+    sent: String,
     /// The variables that the plugin wants and does not see, each with what would change that.
     variables: Vec<(String, String)>,
     /// Says that no directory is open and why, and whether the plugin asked for directories itself.
@@ -339,9 +341,13 @@ impl Hints {
         let Some(refused) = &self.0 else { return String::new() };
         let error: Vec<&str> = error.into_iter().collect();
         let says = |means: fn(&str) -> bool| error.iter().any(|text| means(text));
+        // An error may repeat what the client sent.
+        let is_sent = |word: &str| refused.sent.contains(&word.to_ascii_lowercase());
         let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || says(means_files));
-        let reading = says(means_rights).then_some(refused.reading.as_str());
-        let variables = refused.variables.iter().filter(|(name, _)| error.iter().any(|text| names(text, name)));
+        let about_rights = says(means_rights) && !RIGHTS.iter().any(|word| is_sent(word));
+        let reading = about_rights.then_some(refused.reading.as_str());
+        let variables =
+            refused.variables.iter().filter(|(name, _)| !is_sent(name) && error.iter().any(|text| names(text, name)));
         let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str()), reading];
         let all = all.into_iter().chain(variables.map(|(_, said)| Some(said.as_str())));
         all.flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
@@ -355,11 +361,12 @@ fn means_files(error: &str) -> bool {
     words.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// Whether an error is about what the plugin may do with files.
+/// The words of errors about what the plugin may do with files.
+const RIGHTS: [&str; 7] = ["read-only", "permission", "permitted", "denied", "erofs", "eacces", "eperm"];
+
 fn means_rights(error: &str) -> bool {
-    const WORDS: [&str; 7] = ["read-only", "permission", "permitted", "denied", "erofs", "eacces", "eperm"];
     let error = error.to_ascii_lowercase();
-    WORDS.iter().any(|word| error.contains(word))
+    RIGHTS.iter().any(|word| error.contains(word))
 }
 
 /// Whether an error names a variable.
@@ -383,7 +390,7 @@ fn variables(ctx: &Context, served: &Served) -> Vec<(String, String)> {
         let name = clean(name);
         (name.to_string(), format!("The operator of this server can grant the variable `{name}` with {}.", clean(&way)))
     });
-    let unset = config.grants.env.0.iter().filter(|name| ctx.server.scopes.variable(name).is_none());
+    let unset = config.grants.env.0.iter().filter(|name| ctx.server.scopes.is_unset(name));
     let unset = unset
         .map(|name| (name.clone(), format!("The variable `{name}` is granted, but wharf was started without it.")));
     lacking.chain(unset).collect()
@@ -392,8 +399,9 @@ fn variables(ctx: &Context, served: &Served) -> Vec<(String, String)> {
 /// Logs for the operator what was refused, and returns what the client may know about it. `failed`: whether the call did.
 fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, (denials, failed): (&[Denial], bool)) -> Hints {
     let served = request.served;
-    let variables = if failed { variables(ctx, served) } else { Vec::new() };
-    let reading = confirm::reading(request).map(|_| {
+    // Other clients could find out by it which variables there are.
+    let variables = if failed && ctx.is_operator() { variables(ctx, served) } else { Vec::new() };
+    let reading = failed.then(|| confirm::reading(request)).flatten().map(|_| {
         format!(
             "`{}` says that it only reads, so `confirm` let it run without a question, and without a folder that it can write to.",
             request.name
@@ -403,18 +411,22 @@ fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, (denials, fail
         return Hints(None);
     }
     let (id, by) = (&served.config.id, served.config.granted_by());
-    for denial in denials {
+    // What an existing server runs in asks for folders in each of its calls.
+    let is_existing = served.plugin.code().sections().keeps_state;
+    let means_it =
+        |denial: &&Denial| !is_existing || served.means_folders() || !matches!(denial, Denial::NoDirectory { .. });
+    for denial in denials.iter().filter(means_it) {
         ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    let is_existing = served.plugin.code().sections().keeps_state;
     let asked = denials.iter().filter_map(|denial| match denial {
-        // What an existing server runs in asks for each of its calls.
         Denial::NoDirectory { asked } if *asked || served.means_folders() => Some(*asked && !is_existing),
         Denial::NoDirectory { .. } | Denial::Http(_) => None,
     });
     let directory = asked.max().map(|asked| (format!("No directory is open: {}.", roots.explained()), asked));
+    let is_compared = reading.is_some() || !variables.is_empty();
+    let sent = if is_compared { request.arguments.value().to_string().to_ascii_lowercase() } else { String::new() };
     let said = hint::for_client(denials, id, by, clean);
-    Hints(Some(Box::new(Refused { said, reading: reading.unwrap_or_default(), variables, directory })))
+    Hints(Some(Box::new(Refused { said, reading: reading.unwrap_or_default(), sent, variables, directory })))
 }
 
 #[cfg(test)]
@@ -450,6 +462,9 @@ mod tests {
         ] {
             assert_eq!(!hints.about([error]).is_empty(), expected, "{error}");
         }
+        let variables = vec![("API_KEY".into(), "It is not granted.".into())];
+        let guessed = Refused { variables, sent: r#"{"path":"api_key"}"#.into(), ..Refused::default() };
+        assert_eq!(Hints(Some(Box::new(guessed))).about(["API_KEY does not exist"]), "");
     }
 
     #[test]
