@@ -103,7 +103,8 @@ async fn an_approval_for_good_is_good_until_it_is_revoked() {
     assert_eq!(choices(&questions.last()), ["once", "session", "always", "session-any", "always-any"]);
     let titles = questions.last()["requestedSchema"]["properties"]["remember"]["oneOf"].to_string();
     assert!(
-        titles.contains("Until you revoke it, calls with `path` in `") && titles.contains("project/notes`"),
+        titles.contains("Until you revoke it by `wharf approvals`: `write_file` with `path` in `")
+            && titles.contains("project/notes`"),
         "{titles}"
     );
     let file = folder.join("home/.local/state/wharf/approvals.jsonl");

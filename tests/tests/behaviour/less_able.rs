@@ -73,7 +73,7 @@ async fn the_answer_says_why_no_folder_is_open_and_what_opens_one() {
         (
             &["run", "--prefix", "", &files],
             root(&outside),
-            vec!["was not granted any", "after the plugin on the command line", "`--allow roots=read-write`"],
+            vec!["was not granted any", "after the plugin or before `npx`", "`--allow roots=read-write`"],
         ),
     ] {
         let mut pipe = Pipe::start(&folder, arguments);

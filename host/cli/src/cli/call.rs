@@ -15,7 +15,11 @@ use super::{
 };
 use crate::authoring::{build::Until, existing::make::make};
 use wharf_app::{Call as ToolCall, operator::Operator};
-use wharf_base::{failed::failed, paths::FileId, text::escaped};
+use wharf_base::{
+    failed::failed,
+    paths::{FileId, is_folder},
+    text::escaped,
+};
 use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource, Positional};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
@@ -47,6 +51,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         "--root opens a folder to plugins that are granted roots, and {} is not: add --allow roots=read or --allow roots=read-write",
         here.id
     );
+    let (here_is_built_in, folders_are_possible) = (here.source.is_built_in(), server.is_none());
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
     if let Some(server) = &server {
@@ -67,7 +72,14 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         let passed = server.iter().flat_map(|server| &server.args).map(String::as_str).collect::<Vec<_>>().join(" ");
         let passed =
             if passed.is_empty() { passed } else { format!("; what the server got as its arguments is: {passed}") };
-        bail!("the plugin has no tool `{wanted}`; it has: {}{passed}", names.join(", "));
+        let has_none = format!("the plugin has no tool `{wanted}`");
+        let why = match (is_folder(Path::new(&wanted)), command.read_only && here_is_built_in) {
+            (true, _) => format!("`{wanted}` is a folder, and the name of a tool has to follow it"),
+            (false, true) => format!("{has_none} with --read-only, which leaves out those that write"),
+            (false, false) if folders_are_possible => format!("{has_none}, and there is no folder of this name"),
+            (false, false) => has_none,
+        };
+        bail!("{why}; it has: {}{passed}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;

@@ -1,13 +1,17 @@
 //! The form with which a client asks its user for approval, and the parsing of the answer.
 
 use serde_json::{Value, json};
-use wharf_protocol::{Shown, model::Question};
+use wharf_protocol::{Shown, error::clip_to, model::Question};
 
-use super::{Yes, rule::ApprovalRule};
+use super::{Yes, rule::ApprovalRule, target::plain};
+use wharf_base::text::escaped;
 use wharf_config::config::approvals::Remember;
 
 /// The key of this question in requests of modern clients.
 pub const KEY: &str = "wharf.approve";
+
+/// The most characters of the name of a tool.
+const MAX_NAME_CHARS: usize = 128;
 
 /// The choices, from the least to the most. A form that is accepted unchanged approves one call, and so does the first choice, which some
 /// clients preselect.
@@ -19,14 +23,15 @@ const CHOICES: [(&str, Yes); 5] = [
     ("always-any", Yes { remember: Remember::Always, any: true }),
 ];
 
-/// Creates the question. `longest` is the longest duration that may be offered, `narrowest` the rule for further calls.
-pub fn question(message: String, longest: Remember, narrowest: &ApprovalRule) -> Question {
+/// Creates the question. `longest` is the longest duration that may be offered, `narrowest` the rule for further calls of `name`.
+pub fn question(message: String, name: &str, longest: Remember, narrowest: &ApprovalRule) -> Question {
+    let name = plain(&escaped(&clip_to(name, MAX_NAME_CHARS)));
     let title = |yes: Yes| {
         let calls = if yes.any { ApprovalRule::Any.text() } else { narrowest.text() };
         match yes.remember {
             Remember::Never => "Only this call".to_owned(),
-            Remember::Session => format!("Until the session ends, calls with {calls}"),
-            Remember::Always => format!("Until you revoke it, calls with {calls}"),
+            Remember::Session => format!("Until the session ends: `{name}` with {calls}"),
+            Remember::Always => format!("Until you revoke it by `wharf approvals`: `{name}` with {calls}"),
         }
     };
     let choices: Vec<Value> = offered(longest)
@@ -37,7 +42,7 @@ pub fn question(message: String, longest: Remember, narrowest: &ApprovalRule) ->
         Remember::Never => (message, json!({})),
         // Not all clients show the titles of choices.
         _ => (
-            format!("{message}\nif it is remembered: for calls with {}", narrowest.text()),
+            format!("{message}\nif it is remembered: `{name}` with {}", narrowest.text()),
             json!({ "remember": { "type": "string", "title": "Remember", "oneOf": choices } }),
         ),
     };
@@ -110,7 +115,9 @@ mod tests {
             (Remember::Session, &narrow, &["once", "session", "session-any"]),
             (Remember::Always, &narrow, &["once", "session", "always", "session-any", "always-any"]),
         ] {
-            let Question::Form { schema, .. } = question("?".into(), longest, rule) else { panic!("no form") };
+            let Question::Form { schema, .. } = question("?".into(), "write_file", longest, rule) else {
+                panic!("no form")
+            };
             let choices = schema.pointer("/properties/remember/oneOf").and_then(Value::as_array);
             let choices: Vec<_> = choices.into_iter().flatten().map(|choice| choice["const"].clone()).collect();
             assert_eq!(choices, expected);
@@ -121,13 +128,15 @@ mod tests {
     #[test]
     fn a_choice_says_which_calls_it_is_about() {
         let narrow = narrow();
-        let Question::Form { schema, .. } = question("?".into(), Remember::Session, &narrow) else { panic!("no form") };
+        let Question::Form { schema, .. } = question("?".into(), "write_file", Remember::Session, &narrow) else {
+            panic!("no form")
+        };
         let titles: Vec<_> =
             (0..3).map(|at| schema.pointer(&format!("/properties/remember/oneOf/{at}/title")).cloned()).collect();
         let expected = [
             "Only this call",
-            "Until the session ends, calls with `path` in `notes` (other values may differ)",
-            "Until the session ends, calls with any arguments",
+            "Until the session ends: `write_file` with `path` in `notes` (other values may differ)",
+            "Until the session ends: `write_file` with any arguments",
         ];
         assert_eq!(titles, expected.map(|title| Some(title.into())));
     }

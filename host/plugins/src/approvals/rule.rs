@@ -184,7 +184,7 @@ impl<'a> Found<'a> {
         let members = arguments.as_object()?;
         let mut found = Self::default();
         for (key, value) in members {
-            // The tool may ignore it, and then it is no bound.
+            // The tool may ignore others, which would bound nothing then.
             found.collect(value, String::new(), known.contains(key).then_some(key)?)?;
         }
         Some(found).filter(|found| !found.places.is_empty())

@@ -20,7 +20,7 @@ pub enum Closed {
 impl Closed {
     pub(super) fn explained(&self) -> String {
         match self {
-            Self::NotGranted => "the plugin was not granted any; name the folder after the plugin on the command line, or add \
+            Self::NotGranted => "the plugin was not granted any; name the folder on the command line, after the plugin or before `npx`, `uvx` and the like, or add \
                                  `--allow roots=read-write` (in a config, `roots = \"read-write\"` in the plugin's grants) for \
                                  the folders of `--root` and those that the client opens"
                 .into(),
@@ -57,7 +57,7 @@ impl Nothing {
     fn explained(self) -> &'static str {
         match self {
             Self::NotDeclared => {
-                "this client does not tell servers which folders are open (it has no roots); name the folder after the plugin on the command line, or with `--root DIR`, \
+                "this client does not tell servers which folders are open (it has no roots); name the folder on the command line, after the plugin or before `npx`, `uvx` and the like, or with `--root DIR`, \
                  or name folders in `fixed` in [roots]"
             }
             Self::NotAccepted => {

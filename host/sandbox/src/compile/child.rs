@@ -67,6 +67,8 @@ const ADDRESS_SPACE_MIB_PER_MIB: usize = 48;
 const MAX_ARTIFACT_GROWTH: u64 = 12;
 /// The size that compiled code may always have, however small its component is.
 const MIN_ARTIFACT_BYTES: u64 = 16 << 20;
+/// How many times the limit a child may take on a machine that is busy with other work.
+const PATIENCE: u32 = 5;
 /// How often the CPU time of a child is checked.
 const CPU_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The CPU time after which a compilation counts as slow. Wall-clock time would also depend on how busy the machine is.
@@ -274,15 +276,30 @@ impl Compilers {
                 () = watch(child.id(), slow_after, slow) => Err(LoadError::Compiler(String::new())),
             }
         };
-        let said = timeout(self.config.timeout, said).await;
-        let said = match said {
-            Ok(said) => said,
-            Err(_) => Err(LoadError::Compiler(format!(
+        let said = match within(self.config.timeout, child.id(), said).await {
+            Some(said) => said,
+            None => Err(LoadError::Compiler(format!(
                 "it took longer than compile_timeout_ms ({} ms)",
                 self.config.timeout.as_millis()
             ))),
         };
         ended(child, said, (mib, self.total_mib)).await
+    }
+}
+
+/// Waits for what the child says. `None`: it has used `limit` of CPU time and of time. On a busy machine, it gets less of a core, and so up to
+/// `PATIENCE` times as long.
+async fn within<T>(limit: Duration, child: Option<u32>, said: impl Future<Output = T>) -> Option<T> {
+    let (mut said, began, mut wait) = (std::pin::pin!(said), std::time::Instant::now(), limit);
+    loop {
+        if let Ok(said) = timeout(wait, &mut said).await {
+            return Some(said);
+        }
+        let used = child.and_then(cpu_time).unwrap_or(limit);
+        if used >= limit || began.elapsed() >= limit * PATIENCE {
+            return None;
+        }
+        wait = (limit - used).max(CPU_CHECK_INTERVAL);
     }
 }
 

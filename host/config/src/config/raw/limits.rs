@@ -20,7 +20,7 @@ pub struct Limits {
     /// The memory that wharf itself uses for plugins and clients. Compiled code and lists get at most a half, the lists of one plugin an
     /// eighth, one session an eighth, and one client at most a half (docs/operations.md#memory-and-connections). Needs a restart.
     pub total_host_memory_mib: Mib<1024>,
-    /// The time limit for compiling one plugin. Needs a restart.
+    /// The time limit for compiling one plugin, longer on a busy machine. Needs a restart.
     pub compile_timeout_ms: Millis<120_000>,
     /// The maximum size of a client's message. Needs a restart.
     pub message_kib: Kib<8192>,

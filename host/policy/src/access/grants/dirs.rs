@@ -17,7 +17,7 @@ pub const FILES: &str = "files";
 /// The log message about a plugin that asked for its directories but has none.
 pub const HINT: &str = "it asked for its directories, but no directory is open to it; grant one with `roots` or `dirs`";
 /// The same message about a plugin on the command line.
-pub const HINT_FLAG: &str = "it asked for its directories, but no directory is open to it; open one with a folder after the plugin on the command line, or \
+pub const HINT_FLAG: &str = "it asked for its directories, but no directory is open to it; open one with a folder on the command line, after the plugin or before `npx`, `uvx` and the like, or \
                              with `--root DIR` and `--allow roots=read-write`";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

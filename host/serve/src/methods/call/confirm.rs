@@ -319,7 +319,7 @@ impl Gate<'_> {
 
     fn question(&self) -> Question {
         let text = heavy(self.request.bytes, || self.subject.text(&self.known_arguments()));
-        answer::question(text, self.longest(), &self.rule)
+        answer::question(text, self.request.name, self.longest(), &self.rule)
     }
 
     fn read(&self, reply: &Value) -> Result<Decision, String> {
