@@ -189,6 +189,12 @@ async fn what_does_not_fit_is_told() {
         (&["run", "--builtin", "fetch", "--allow", "http=ftp://x"], "--allow: "),
         (&["inspect", "--builtin", "tiem"], "there is no built-in plugin `tiem`"),
         (&["call", "--builtin", "time", "now"], "the plugin has no tool `now`; it has: get_current_time"),
+        (&["call", "--builtin", "files", "dcos", "read_text_file", "path=a.txt"], "there is no folder `dcos`"),
+        (&["call", "--builtin", "files", "docs"], "`docs` is a folder, and a tool has to follow it: read_"),
+        (
+            &["call", "--builtin", "files", "--read-only", "docs", "write_file", "path=a"],
+            "`write_file` with --read-only, which",
+        ),
         (&["call", "plugin.wasm"], "name the tool"),
     ] {
         let output = folder.run(arguments, &[]).await;

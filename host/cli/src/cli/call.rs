@@ -51,7 +51,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         "--root opens a folder to plugins that are granted roots, and {} is not: add --allow roots=read or --allow roots=read-write",
         here.id
     );
-    let (here_is_built_in, folders_are_possible) = (here.source.is_built_in(), server.is_none());
+    let is_built_in = here.source.is_built_in();
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
     if let Some(server) = &server {
@@ -72,14 +72,16 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         let passed = server.iter().flat_map(|server| &server.args).map(String::as_str).collect::<Vec<_>>().join(" ");
         let passed =
             if passed.is_empty() { passed } else { format!("; what the server got as its arguments is: {passed}") };
-        let has_none = format!("the plugin has no tool `{wanted}`");
-        let why = match (is_folder(Path::new(&wanted)), command.read_only && here_is_built_in) {
-            (true, _) => format!("`{wanted}` is a folder, and the name of a tool has to follow it"),
-            (false, true) => format!("{has_none} with --read-only, which leaves out those that write"),
-            (false, false) if folders_are_possible => format!("{has_none}, and there is no folder of this name"),
-            (false, false) => has_none,
-        };
-        bail!("{why}; it has: {}{passed}", names.join(", "));
+        let is_tool = |word: &String| names.contains(&word.as_str());
+        let (follows, all) = (given.first().is_some_and(is_tool), names.join(", "));
+        match (is_folder(Path::new(&wanted)), command.read_only && is_built_in) {
+            (true, _) => bail!("`{wanted}` is a folder, and a tool has to follow it: {all}"),
+            (false, _) if follows => bail!("there is no folder `{wanted}`"),
+            (false, true) => bail!(
+                "the plugin has no tool `{wanted}` with --read-only, which leaves out those that write; it has: {all}"
+            ),
+            (false, false) => bail!("the plugin has no tool `{wanted}`; it has: {all}{passed}"),
+        }
     };
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
