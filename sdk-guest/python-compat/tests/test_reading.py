@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from wharf_compat import installing, reading, target
 from wharf_compat.installing import CompatError, Package
-from wharf_compat.runtime import start
+from wharf_compat.runtime import start, watch
 
 
 class Folder(unittest.TestCase):
@@ -28,6 +29,13 @@ class Folder(unittest.TestCase):
 class Wants(Folder):
     def found(self, text: str) -> reading.Found:
         return reading.read([self.write("server.py", text)], [], [])
+
+    def test_files_of_the_machine_and_of_packages_are_not_wanted(self) -> None:
+        watching = watch.Watch()
+        own = ["notes.json", "/srv/data/a.db", str(self.folder / "b.txt")]
+        machine = ["/usr/share/zoneinfo/UTC", "/etc/timezone", f"{sys.prefix}/lib/x.json", "/srv/deps/pkg-1.dist-info/METADATA"]
+        watching.files = dict.fromkeys([*machine, *own])
+        self.assertEqual(watching.of_person(), own)
 
     def test_hosts_variables_files_and_questions_are_wanted(self) -> None:
         found = self.found("""

@@ -24,7 +24,7 @@ def main() -> None:
         said = {
             "tools": list(served.tools), "resources": [one.uri for one in served.entries], "templates": list(served.resources),
             "prompts": list(served.prompts), "again": served.again, "variables": named(watching.variables, watching.missing, files),
-            "folders": list(watching.files), "files": files, "http": uses_http(),
+            "folders": watching.of_person(), "files": files, "http": uses_http(),
             "modules": {name: getattr(one, "__file__", None) for name, one in sorted(sys.modules.items())},
             "found": {
                 "capabilities": served.offers.get("capabilities") or {}, "instructions": served.offers.get("instructions"),

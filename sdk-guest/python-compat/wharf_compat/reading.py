@@ -34,9 +34,6 @@ MOST = 32
 """How many entries of a kind the wants of a plugin may have."""
 
 
-AT_START = "opened when it starts"
-
-
 @dataclass
 class Found:
     """What a server uses, and the warnings about it."""
@@ -56,8 +53,7 @@ class Found:
             wants["http"] = [{"url": url, "why": f"named in {at}"} for url, at in list(self.urls.items())[:MOST]]
         if self.variables:
             wants["env"] = list(self.variables)[:MOST]
-        # What only Python and the packages open when they start, such as the time zones, does not belong to the user.
-        if any(at != AT_START for at in self.folders.values()):
+        if self.folders:
             wants["roots"] = "read-write"
         if self.asks:
             wants["ask"] = list(self.asks)
@@ -82,7 +78,7 @@ def read(files: list[Path], variables: list[str], folders: list[str]) -> Found:
     for name in variables:
         found.variables.setdefault(name, "read when it starts")
     for name in folders:
-        found.folders.setdefault(name, AT_START)
+        found.folders.setdefault(name, "opened when it starts")
     return found
 
 

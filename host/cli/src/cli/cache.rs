@@ -68,7 +68,7 @@ fn list(cache: &Path, servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, 
     let code = compiled.iter().map(|(_, bytes)| bytes).sum();
     let folders = servers.iter().chain(tools).map(|entry| entry.bytes).sum::<u64>();
     print(&format!(
-        "{} has {}; `wharf cache clean` removes what was unused for 30 days",
+        "{} has {}; `wharf cache clean` removes the servers that did not start for 30 days, and what builds them",
         text::path(cache),
         size(code + folders)
     ))?;
@@ -143,8 +143,10 @@ fn compiled(cache: &Path) -> Result<Vec<(PathBuf, u64)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(cache).into_iter().flatten() {
         let entry = entry?;
+        // Another wharf may have removed it meanwhile.
+        let Ok(metadata) = entry.metadata() else { continue };
         if entry.file_name().to_string_lossy().ends_with(".artifact") {
-            files.push((entry.path(), entry.metadata()?.len()));
+            files.push((entry.path(), metadata.len()));
         }
     }
     Ok(files)

@@ -14,7 +14,7 @@ use wharf_policy::access::capability::Absolute;
 pub struct Confirm {
     pub which: Which,
     pub asker: Asker,
-    /// The longest time for which a person may approve of all further calls of the same kind.
+    /// The longest time for which a person may approve of further calls that a rule covers.
     pub remember: Remember,
 }
 

@@ -1,4 +1,4 @@
-//! Approvals that cover further calls of the same kind: of one client until its session ends, or of clients without sessions until wharf
+//! Approvals that cover further calls: of one client until its session ends, or of clients without sessions until wharf
 //! exits.
 
 use std::{

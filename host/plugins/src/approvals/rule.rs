@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_base::text::escaped;
 
-use super::target::{is_place, plain, words};
+use super::target::{has, is_place, plain};
 
 /// The most bounds of one rule. A call that names more places is approved with exactly its arguments.
 const MAX_BOUNDS: usize = 6;
@@ -20,12 +20,12 @@ const MAX_PLACE_CHARS: usize = 160;
 const MAX_PLACES: usize = 64;
 const MAX_VALUES: usize = 1000;
 /// The most rules that are looked up for one call.
-const MAX_RULES: usize = 16;
+const MAX_RULES: usize = 64;
 
 /// The words of an argument's name that say that its value is a folder, so that the rule is about what is in it.
 const FOLDERS: [&str; 7] = ["dir", "directory", "folder", "root", "cwd", "repo", "repository"];
 /// The words of an argument's name that say that its value is what the call works in, such as a repository of a service, or whom it reaches.
-const SCOPES: [&str; 31] = [
+const SCOPES: [&str; 30] = [
     "owner",
     "repo",
     "repository",
@@ -56,8 +56,9 @@ const SCOPES: [&str; 31] = [
     "input",
     "output",
     "location",
-    "filepath",
 ];
+/// The words of an argument's name that say what the call does. They stay as they are, like booleans.
+const SWITCHES: [&str; 10] = ["method", "action", "operation", "op", "mode", "verb", "type", "state", "status", "kind"];
 /// The words of an argument's name that say that its value is a program, for which no place is a bound.
 const PROGRAMS: [&str; 14] = [
     "command",
@@ -175,6 +176,8 @@ struct Found<'a> {
     names: BTreeSet<String>,
     /// The places and booleans, each with its name and the last part of that.
     places: BTreeSet<(String, &'a str, String)>,
+    /// Whether one of the places is an argument itself. A tool may ignore what is in an object.
+    is_bound: bool,
     values: usize,
 }
 
@@ -187,7 +190,7 @@ impl<'a> Found<'a> {
             // The tool may ignore others, which would bound nothing then.
             found.collect(value, String::new(), known.contains(key).then_some(key)?)?;
         }
-        Some(found).filter(|found| !found.places.is_empty())
+        Some(found).filter(|found| found.is_bound)
     }
 
     fn collect(&mut self, value: &'a Value, around: String, key: &'a str) -> Option<()> {
@@ -208,6 +211,8 @@ impl<'a> Found<'a> {
         let named = is_place(key) || has(key, &FOLDERS) || has(key, &SCOPES);
         match value {
             // Of a place that is empty, a tool may take all there are.
+            Value::Null if named => None,
+            Value::String(text) if named && text.trim().is_empty() => None,
             Value::Object(members) if named && members.is_empty() => None,
             Value::Array(items) if named && items.is_empty() => None,
             Value::Object(members) => {
@@ -219,7 +224,9 @@ impl<'a> Found<'a> {
             }
             _ => {
                 self.names.insert(name.to_owned());
-                if named || value.is_boolean() || looks_like_place(value) {
+                let is_place = named || looks_like_place(value);
+                self.is_bound |= is_place && !name.contains('.');
+                if is_place || value.is_boolean() || has(key, &SWITCHES) {
                     let text = value.to_string();
                     (text.len() <= 4 * MAX_PLACE_CHARS).then_some(())?;
                     self.places.insert((name.to_owned(), key, text));
@@ -257,20 +264,12 @@ fn looks_like_place(value: &Value) -> bool {
     value.as_str().is_some_and(|text| (begins(text) || text.contains("://")) && !text.contains(char::is_whitespace))
 }
 
-/// Whether one of the words of an argument's name is one of these, or the plural of one.
-fn has(key: &str, all: &[&str]) -> bool {
-    let is = |word: &str, one: &str| {
-        let stem = word.strip_suffix("ies").filter(|stem| one.strip_suffix('y') == Some(*stem));
-        word == one || word.strip_suffix('s') == Some(one) || stem.is_some()
-    };
-    words(key).iter().any(|word| all.iter().any(|one| is(word, one)))
-}
-
 /// Returns the places that a value, which is JSON, is within, the narrowest first. `None`: a person could not see all of it.
 fn places(json: &str, key: &str, tops: &[String]) -> Option<Vec<Place>> {
     let exactly = || (json.chars().count() <= MAX_PLACE_CHARS).then(|| vec![Place::Is(json.to_owned())]);
     let Ok(Value::String(text)) = serde_json::from_str(json) else { return exactly() };
-    if text.contains("://") {
+    // Of an owner or a repository that is written as an address, the server says too little.
+    if text.contains("://") && !has(key, &SCOPES) {
         return server(&text).map_or_else(exactly, |server| Some(vec![Place::At(server)]));
     }
     let is_path = is_place(key)
@@ -288,7 +287,12 @@ fn places(json: &str, key: &str, tops: &[String]) -> Option<Vec<Place>> {
     if folders.is_empty() || !narrow {
         return exactly();
     }
-    Some(folders.into_iter().map(|folder| Place::In(format!("{begin}{folder}"))).collect())
+    // No file of the call makes a rule for a folder around one that is open.
+    let around =
+        |folder: &str| tops.iter().any(|top| top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')));
+    let folders =
+        folders.into_iter().enumerate().filter(|(at, folder)| *at == 0 || !around(folder)).map(|(_, folder)| folder);
+    Some(folders.map(|folder| Place::In(format!("{begin}{folder}"))).collect())
 }
 
 /// Whether a folder is open as a whole, or is around one that is. A relative path may begin at the root of the plugin.
@@ -357,7 +361,16 @@ mod tests {
             // But a folder that the argument itself names.
             (json!({ "repo_path": "/home/me/work", "message": "x" }), "`repo_path` in `/home/me/work`"),
             (json!({ "source": "a/x", "destination": "b/x" }), "`destination` in `b` and `source` in `a`"),
-            (json!({ "files": [{ "path": "a/x", "text": "1" }, { "path": "a/y" }] }), "`files.path` in `a`"),
+            (
+                json!({ "path": "a/x", "edits": [{ "path": "b/x", "text": "1" }] }),
+                "`edits.path` in `b` and `path` in `a`",
+            ),
+            (json!({ "path1": "a/x", "filepath": "b/y" }), "`filepath` in `b` and `path1` in `a`"),
+            (
+                json!({ "url": "https://a.example/x", "method": "GET" }),
+                "`method` = `\"GET\"` and `url` at `https://a.example:443`",
+            ),
+            (json!({ "repository": "https://a.example/me/x" }), "`repository` = `\"https://a.example/me/x\"`"),
             (json!({ "url": "https://API.example/x?y", "body": "z" }), "`url` at `https://api.example:443`"),
             (json!({ "owner": "ann", "repo": "wharf", "number": 5 }), "`owner` = `\"ann\"` and `repo` = `\"wharf\"`"),
             (json!({ "path": "a/b", "then": "/x/y" }), "`path` in `a` and `then` in `/x`"),
@@ -391,6 +404,13 @@ mod tests {
             (json!({ "root": "/x/y", "files": { "a.txt": "1" } }), same),
             (json!({ "path": "a/b", "paths": [] }), same),
             (json!({ "name": "x" }), same),
+            // What is not a place is not a bound by itself, nor is a place that is empty, or that the tool may ignore.
+            (json!({ "name": "x", "force": false }), same),
+            (json!({ "action": "read", "name": "x" }), same),
+            (json!({ "path": null, "name": "x" }), same),
+            (json!({ "path": " ", "name": "x" }), same),
+            (json!({ "options": { "path": "a/b" }, "name": "x" }), same),
+            (json!({ "path": "a/b", "SQLQuery": "x" }), same),
             (json!({}), same),
             (json!([{ "path": "a/b" }]), same),
             (Value::Null, "any arguments"),
@@ -457,7 +477,12 @@ mod tests {
             (json!({ "path": "a/x", "force": false }), json!({ "path": "a/y", "force": true }), false),
             (json!({ "to": "ann", "body": "x" }), json!({ "to": "ann", "body": "y" }), true),
             (json!({ "to": "ann", "body": "x" }), json!({ "to": "ann", "body": "y", "bcc": "ben" }), false),
-            (json!({ "opt": { "path": "a/x" } }), json!({ "opt.path": "a/x" }), false),
+            (json!({ "path": "a/x", "opt": { "path": "b/x" } }), json!({ "path": "a/x", "opt.path": "b/x" }), false),
+            (
+                json!({ "source": "/home/me/work/a/b/c/d/x", "destination": "/home/me/work/e/f/g/x" }),
+                json!({ "source": "/home/me/work/a/b/c/d/e/f/y", "destination": "/home/me/work/e/f/g/h/y" }),
+                true,
+            ),
             (json!({ "opt": { "path": "a/x" } }), json!({ "opt": { "path": [] }, "opt.path": "a/x" }), false),
             (json!({ "name": "ls", "n": 1 }), json!({ "name": "ls", "n": 1 }), true),
             (json!({ "name": "ls", "n": 1 }), json!({ "name": "ls", "n": 1.0 }), false),

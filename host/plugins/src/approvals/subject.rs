@@ -104,7 +104,8 @@ impl ApprovalSubject<'_> {
     }
 
     /// Returns the call as one line of JSON for the operator's program, with all arguments and the rule for further calls.
-    pub fn json(&self, who: &str, rule: &ApprovalRule) -> String {
+    /// Without a rule, nothing is remembered.
+    pub fn json(&self, who: &str, rule: Option<&ApprovalRule>) -> String {
         let folder = |(path, access): &(String, Access)| json!({ "path": path, "access": access.as_str() });
         let folders: Vec<Value> = self.folders.iter().map(folder).collect();
         json!({
@@ -116,7 +117,7 @@ impl ApprovalSubject<'_> {
             "folders": folders,
             "http": self.http,
             "arguments": self.arguments,
-            "rule": rule.text(),
+            "rule": rule.map(ApprovalRule::text),
         })
         .to_string()
     }

@@ -10,8 +10,10 @@ const MAX_CHARS: usize = 120;
 const BEGIN_CHARS: usize = 40;
 
 /// The words of an argument's name that say that its value is a place.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 20] = [
     "path",
+    "filepath",
+    "pathname",
     "file",
     "filename",
     "dir",
@@ -25,6 +27,10 @@ const PLACES: [&str; 14] = [
     "url",
     "uri",
     "host",
+    "hostname",
+    "server",
+    "address",
+    "endpoint",
 ];
 
 /// Returns the places that the arguments name, as the rest of a sentence. Only arguments that the tool knows count: a client could add
@@ -46,20 +52,39 @@ pub fn of(arguments: &Value, known: &[String]) -> String {
     said(" on ", &paths) + &said(" at ", &hosts)
 }
 
-/// Whether the name of an argument says that its value is a place, in any usual spelling: `file_path`, `repoPath`, `URLs`.
+/// Whether the name of an argument says that its value is a place, in any usual spelling: `file_path`, `repoPath`, `URLs`, `path2`.
 pub fn is_place(key: &str) -> bool {
-    words(key).iter().any(|word| PLACES.iter().any(|place| word == place || word.strip_suffix('s') == Some(place)))
+    has(key, &PLACES)
+}
+
+/// Whether one of the words of an argument's name is one of these, or the plural of one.
+pub fn has(key: &str, all: &[&str]) -> bool {
+    let is = |word: &str, one: &str| {
+        let stem = word.strip_suffix("ies").filter(|stem| one.strip_suffix('y') == Some(*stem));
+        word == one || word.strip_suffix('s') == Some(one) || stem.is_some()
+    };
+    words(key).iter().any(|word| all.iter().any(|one| is(word, one)))
 }
 
 /// Returns the words of an argument's name, in lower case.
-pub fn words(key: &str) -> Vec<String> {
+fn words(key: &str) -> Vec<String> {
+    let letters: Vec<char> = key.chars().collect();
+    let is = |at: usize, kind: fn(char) -> bool| letters.get(at).copied().is_some_and(kind);
     let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for letter in key.chars() {
-        if !letter.is_alphanumeric() || (letter.is_uppercase() && was_lower) {
+    for (at, letter) in letters.iter().enumerate() {
+        let begins = match at.checked_sub(1) {
+            None => false,
+            Some(before) => {
+                let after_lower = is(at, char::is_uppercase) && is(before, char::is_lowercase);
+                // `SQLQuery`, but not `URLs`.
+                let after_upper = is(at, char::is_uppercase) && is(before, char::is_uppercase);
+                let next = is(at + 1, char::is_lowercase) && is(at + 2, char::is_lowercase);
+                after_lower || after_upper && next || is(at, char::is_numeric) != is(before, char::is_numeric)
+            }
+        };
+        if begins || !letter.is_alphanumeric() {
             words.push(String::new());
         }
-        was_lower = letter.is_lowercase();
         if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
             word.extend(letter.to_lowercase());
         }
@@ -132,6 +157,11 @@ mod tests {
                 &["repoPath", "outputURLs"],
                 json!({ "repoPath": ".", "outputURLs": ["http://a.example"] }),
                 " on `.` at `a.example`",
+            ),
+            (
+                &["path1", "SQLQuery", "directories"],
+                json!({ "path1": "/a", "SQLQuery": "x", "directories": ["/b"] }),
+                " on `/a` and `/b`",
             ),
             (&["profile", "direction"], json!({ "profile": "x", "direction": "y" }), ""),
             (&[], json!({ "path": "/decoy" }), ""),

@@ -290,16 +290,19 @@ impl Compilers {
 /// Waits for what the child says. `None`: it has used `limit` of CPU time and of time. On a busy machine, it gets less of a core, and so up to
 /// `PATIENCE` times as long.
 async fn within<T>(limit: Duration, child: Option<u32>, said: impl Future<Output = T>) -> Option<T> {
-    let (mut said, began, mut wait) = (std::pin::pin!(said), std::time::Instant::now(), limit);
+    let (mut said, began) = (std::pin::pin!(said), std::time::Instant::now());
+    let (mut wait, mut used) = (limit, Duration::ZERO);
     loop {
         if let Ok(said) = timeout(wait, &mut said).await {
             return Some(said);
         }
-        let used = child.and_then(cpu_time).unwrap_or(limit);
-        if used >= limit || began.elapsed() >= limit * PATIENCE {
+        let before = std::mem::replace(&mut used, child.and_then(cpu_time).unwrap_or(limit));
+        let left = (limit * PATIENCE).saturating_sub(began.elapsed());
+        // A child that does nothing is not one that is kept from it.
+        if used >= limit || used == before || left.is_zero() {
             return None;
         }
-        wait = (limit - used).max(CPU_CHECK_INTERVAL);
+        wait = (limit - used).max(CPU_CHECK_INTERVAL).min(left);
     }
 }
 

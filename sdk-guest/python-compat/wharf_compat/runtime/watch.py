@@ -10,6 +10,8 @@ from typing import Any
 FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
 AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
 """Folders next to a server that hold no code of its own."""
+PACKAGES = {"deps", "site-packages", "dist-packages"}
+"""Folders of packages."""
 PLACEHOLDER = "set-by-the-operator"
 TERMINAL = ("_colorize", "gettext", "locale", "shutil")
 """Modules of Python that ask for the width and the language of a terminal, as `argparse` does to write its help."""
@@ -38,6 +40,20 @@ class Watch:
     @property
     def looked(self) -> bool:
         return bool(self.variables or self.files)
+
+    def of_person(self) -> list[str]:
+        """Returns the files that are not those of the machine, of Python or of packages, such as the time zones: a person may open their folder."""
+        # Not imported in a plugin, which does not ask.
+        import zoneinfo
+
+        machine = [os.path.join(os.path.abspath(one), "") for one in (*zoneinfo.TZPATH, sys.prefix, sys.base_prefix, "/etc")]
+        prefixes = tuple(one for one in machine if one != "/")
+
+        def is_machine(file: str) -> bool:
+            path = os.path.abspath(file)
+            return path.startswith(prefixes) or not PACKAGES.isdisjoint(path.split("/"))
+
+        return [file for file in self.files if not is_machine(file)]
 
     def is_own(self, file: str) -> bool:
         for one in self.own:

@@ -129,7 +129,8 @@ pub struct Cache {
 
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
-    /// Remove servers whose source does not exist any more, and what was unused for 30 days. It is made again when it is needed
+    /// Remove servers whose source does not exist any more or that did not start for 30 days, and what builds them if nothing was built for as
+    /// long. They are made again when they are needed
     Clean {
         /// Remove everything, also compiled code
         #[arg(long)]

@@ -1,9 +1,10 @@
 //! The approval gate: if `confirm` in the config says so, a call runs only after a person has approved it. Either the client asks its user,
 //! or a program of the operator asks. An approval is for the one call that the question was about, or, if the person chooses that and the
-//! operator allows it, for further calls of the same kind.
+//! operator allows it, for further calls that a rule covers.
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
@@ -64,11 +65,11 @@ pub async fn pass(
     }
     let subject = subject(request, roots);
     let kind = subject.kind();
-    let mut gate = Gate { ctx, request, confirm, subject, kind, rule: ApprovalRule::Any, covering: Vec::new() };
+    let mut gate = Gate { ctx, request, confirm, subject, kind, rule: None, covering: Vec::new() };
     if gate.longest() > Remember::Never {
         let known = gate.known_arguments();
         let ApprovalRules { narrowest, covering } = heavy(request.bytes, || gate.subject.rules(&known));
-        gate.rule = narrowest;
+        gate.rule = Some(narrowest);
         gate.covering = covering.iter().map(|rule| rule.of_kind(&kind)).collect();
     }
     let gate = gate;
@@ -158,7 +159,8 @@ pub fn reading(request: &Request<'_>) -> Option<Grants> {
     // With other access, the call would end the instance that keeps the client's state.
     let applies = confirm.is_some() && hint(tool, "readOnlyHint") == Some(true) && served.sharing() != Sharing::One;
     // What it reads, it could send away by a request, and no folder prevents that.
-    (applies && served.config.grants.http.0.rules.is_empty()).then(|| served.config.grants.with_read_only_folders())
+    let grants = &served.config.grants;
+    (applies && grants.http.0.rules.is_empty() && grants.can_write(true)).then(|| grants.with_read_only_folders())
 }
 
 fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'a> {
@@ -186,8 +188,8 @@ struct Gate<'a> {
     confirm: &'a Confirm,
     subject: ApprovalSubject<'a>,
     kind: CallKind,
-    /// The narrowest rule for further calls.
-    rule: ApprovalRule,
+    /// The narrowest rule for further calls, if the approval can be remembered.
+    rule: Option<ApprovalRule>,
     /// The keys of the approvals that cover the call.
     covering: Vec<CallKind>,
 }
@@ -226,14 +228,10 @@ impl Gate<'_> {
     /// Whether an approval at another replica covers the call. If Redis does not answer, the person is asked.
     async fn is_known_elsewhere(&self) -> bool {
         let Some(cluster) = &self.ctx.server.cluster else { return false };
-        for name in self.covering.iter().filter_map(|key| self.shared_name(key)) {
-            let Ok(until) = cluster.get::<u64>(&name).await else { return false };
-            // Redis could return a value for longer than it was stored for.
-            if until.is_some_and(|until| until > now()) {
-                return true;
-            }
-        }
-        false
+        let names = self.covering.iter().filter_map(|key| self.shared_name(key));
+        let found = join_all(names.map(|name| async move { cluster.get::<u64>(&name).await.ok().flatten() })).await;
+        // Redis could return a value for longer than it was stored for.
+        found.into_iter().flatten().any(|until| until > now())
     }
 
     /// Returns the name under which replicas store an approval for further calls. None: the client cannot be recognized.
@@ -260,7 +258,8 @@ impl Gate<'_> {
     async fn ask_program(&self, command: &Command) -> Result<Decision, Failed> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
-        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string(), &self.rule));
+        let told =
+            heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string(), self.rule.as_ref()));
         match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
             Ok(Some(yes)) => Ok(Decision::Yes(yes)),
             Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
@@ -319,7 +318,7 @@ impl Gate<'_> {
 
     fn question(&self) -> Question {
         let text = heavy(self.request.bytes, || self.subject.text(&self.known_arguments()));
-        answer::question(text, self.request.name, self.longest(), &self.rule)
+        answer::question(text, self.request.name, self.longest(), self.rule.as_ref().unwrap_or(&ApprovalRule::Any))
     }
 
     fn read(&self, reply: &Value) -> Result<Decision, String> {
@@ -336,10 +335,8 @@ impl Gate<'_> {
     /// Remembers an approval for further calls.
     async fn remember(&self, yes: Yes) {
         let (ctx, server) = (self.ctx, &self.ctx.server);
-        if yes.remember == Remember::Never {
-            return;
-        }
-        let rule = if yes.any { &ApprovalRule::Any } else { &self.rule };
+        let Some(narrowest) = self.rule.as_ref().filter(|_| yes.remember > Remember::Never) else { return };
+        let rule = if yes.any { &ApprovalRule::Any } else { narrowest };
         let kept = match yes.remember {
             Remember::Never => None,
             Remember::Session if self.remember_for_session(rule.of_kind(&self.kind)).await => {
