@@ -33,7 +33,7 @@ class Wants(Folder):
     def test_files_of_the_machine_and_of_packages_are_not_wanted(self) -> None:
         watching = watch.Watch()
         own = ["notes.json", "/srv/data/a.db", str(self.folder / "b.txt")]
-        machine = ["/usr/share/zoneinfo/UTC", "/etc/timezone", f"{sys.prefix}/lib/x.json", "/srv/deps/pkg-1.dist-info/METADATA"]
+        machine = ["/usr/share/zoneinfo/UTC", "/var/db/zoneinfo", "/etc/timezone", f"{sys.prefix}/lib/x.json", "/srv/deps/pkg-1.dist-info/METADATA"]
         watching.files = dict.fromkeys([*machine, *own])
         self.assertEqual(watching.of_person(), own)
 

@@ -10,8 +10,8 @@ from typing import Any
 FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
 AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
 """Folders next to a server that hold no code of its own."""
-PACKAGES = {"deps", "site-packages", "dist-packages"}
-"""Folders of packages."""
+PACKAGES = {"deps", "site-packages", "dist-packages", "zoneinfo"}
+"""Folders of packages, and of the time zones, which some look for in several places."""
 PLACEHOLDER = "set-by-the-operator"
 TERMINAL = ("_colorize", "gettext", "locale", "shutil")
 """Modules of Python that ask for the width and the language of a terminal, as `argparse` does to write its help."""
