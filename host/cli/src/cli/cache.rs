@@ -17,10 +17,7 @@ use super::{
     arguments::{Cache, CacheCommand},
     load::print,
 };
-use crate::authoring::existing::{
-    cache::{self as folders, Lock},
-    locks,
-};
+use crate::authoring::existing::{cache as folders, locks};
 use wharf_base::text::{self, escaped};
 use wharf_config::config::{cache_dir, existing};
 
@@ -89,10 +86,10 @@ fn clean(servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, u64)], all: b
         None => Some(Vec::new()),
     };
     let (mut removed, mut bytes, mut failed) = (0_usize, 0_u64, false);
-    let mut tell = |what: String, outcome: Result<Lock>, size: u64| {
+    let mut tell = |what: String, outcome: Result<bool>, size: u64| {
         match outcome {
-            Ok(Lock::Held) => print(&format!("{what}: a build uses it, so it stays"))?,
-            Ok(Lock::Free) => (removed, bytes) = (removed + 1, bytes.saturating_add(size)),
+            Ok(false) => print(&format!("{what}: a build uses it, so it stays"))?,
+            Ok(true) => (removed, bytes) = (removed + 1, bytes.saturating_add(size)),
             Err(error) => {
                 failed = true;
                 print(&escaped(&format!("{error:#}")))?;
@@ -104,8 +101,8 @@ fn clean(servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, u64)], all: b
         servers.iter().map(|entry| (entry, true)).chain(tools.iter().map(|entry| (entry, no_build.is_some())))
     {
         if all || entry.unused >= UNUSED || entry.is_orphan() {
-            let outcome = if is_free { folders::remove(&entry.folder) } else { Ok(Lock::Held) };
-            if matches!(outcome, Ok(Lock::Free)) {
+            let outcome = if is_free { folders::remove(&entry.folder) } else { Ok(false) };
+            if matches!(outcome, Ok(true)) {
                 print(&entry.shown())?;
             }
             tell(text::path(&entry.folder), outcome, entry.bytes)?;
@@ -114,7 +111,7 @@ fn clean(servers: &[Entry], tools: &[Entry], compiled: &[(PathBuf, u64)], all: b
     for (file, size) in compiled {
         let outcome = match fs::remove_file(file) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| text::path(file)),
-            _ => Ok(Lock::Free),
+            _ => Ok(true),
         };
         tell(text::path(file), outcome, *size)?;
     }

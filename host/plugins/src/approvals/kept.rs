@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    rule::{ApprovalRule, CallKind},
+    rule::{ApprovalKey, ApprovalRule},
     subject::ApprovalSubject,
 };
 use wharf_base::{
@@ -106,7 +106,7 @@ impl Kept {
     }
 
     /// Whether this principal has one of these approvals.
-    pub fn has(&self, keys: &[CallKind], principal: &str) -> bool {
+    pub fn has(&self, keys: &[ApprovalKey], principal: &str) -> bool {
         let keys: Vec<String> = keys.iter().map(|key| hex(&key.0)).collect();
         match self.all() {
             Ok(all) => all.iter().any(|one| one.principal == principal && keys.contains(&one.kind)),
@@ -216,23 +216,27 @@ mod tests {
         }
     }
 
+    fn key(subject: &ApprovalSubject<'_>) -> ApprovalKey {
+        ApprovalRule::Any.of_kind(&subject.kind())
+    }
+
     #[test]
     fn approvals_are_kept_until_they_are_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/wharf/approvals.jsonl");
         let (one, other) = (Kept::new(path.clone()), Kept::new(path.clone()));
         let (write, remove) = (subject("write"), subject("remove"));
-        assert!(!one.has(&[write.kind()], "process"));
+        assert!(!one.has(&[key(&write)], "process"));
         one.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
         one.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
         assert_eq!(one.all().unwrap().len(), 1);
         // Another process sees the approval; it does not cover other principals or other calls.
-        assert!(other.has(&[write.kind()], "process"));
-        assert!(!other.has(&[write.kind()], "anonymous") && !other.has(&[remove.kind()], "process"));
+        assert!(other.has(&[key(&write)], "process"));
+        assert!(!other.has(&[key(&write)], "anonymous") && !other.has(&[key(&remove)], "process"));
         other.add(RememberedApproval::of(&remove, &ApprovalRule::Any, "process")).unwrap();
         let id = one.all().unwrap()[0].id.clone();
         assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
-        assert!(!one.has(&[write.kind()], "process") && one.has(&[remove.kind()], "process"));
+        assert!(!one.has(&[key(&write)], "process") && one.has(&[key(&remove)], "process"));
     }
 
     #[test]
@@ -263,12 +267,12 @@ mod tests {
         kept.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap();
         let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         mode(0o644);
-        assert!(!kept.has(&[write.kind()], "process"));
+        assert!(!kept.has(&[key(&write)], "process"));
         mode(0o600);
-        assert!(kept.has(&[write.kind()], "process"));
+        assert!(kept.has(&[key(&write)], "process"));
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
-        assert!(!kept.has(&[write.kind()], "process"));
+        assert!(!kept.has(&[key(&write)], "process"));
         let error =
             format!("{:#}", kept.add(RememberedApproval::of(&write, &ApprovalRule::Any, "process")).unwrap_err());
         assert!(error.contains(":2: is not an approval"), "{error}");

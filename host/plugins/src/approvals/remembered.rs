@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::rule::CallKind;
+use super::rule::ApprovalKey;
 use wharf_base::{
     ledger::Charge,
     party::Party,
@@ -42,17 +42,17 @@ pub static REMEMBERED: PoolRule = PoolRule {
 
 /// The kinds of calls that were approved in a session, each with its memory charge.
 #[derive(Default)]
-pub struct Remembered(Mutex<HashMap<CallKind, Charge>>);
+pub struct Remembered(Mutex<HashMap<ApprovalKey, Charge>>);
 
 impl Remembered {
     /// Whether the session has one of these approvals.
-    pub fn has(&self, keys: &[CallKind]) -> bool {
+    pub fn has(&self, keys: &[ApprovalKey]) -> bool {
         let all = self.0.lock();
         keys.iter().any(|key| all.contains_key(key))
     }
 
     /// Adds an approval. Returns false if the session has too many.
-    pub fn add(&self, kind: CallKind, charge: Charge) -> bool {
+    pub fn add(&self, kind: ApprovalKey, charge: Charge) -> bool {
         let mut kinds = self.0.lock();
         let room = kinds.len() < MAX_KINDS;
         if room {
@@ -65,7 +65,7 @@ impl Remembered {
 /// The kinds of calls that were approved, for each client without a session.
 pub struct Principals {
     places: Arc<Places>,
-    all: Mutex<HashMap<Principal, HashMap<CallKind, Held>>>,
+    all: Mutex<HashMap<Principal, HashMap<ApprovalKey, Held>>>,
 }
 
 struct Held {
@@ -101,7 +101,7 @@ impl Principals {
     }
 
     /// Whether this client has one of these approvals.
-    pub fn has(&self, principal: &Principal, keys: &[CallKind]) -> bool {
+    pub fn has(&self, principal: &Principal, keys: &[ApprovalKey]) -> bool {
         let all = self.all.lock();
         let Some(kinds) = all.get(principal) else { return false };
         let mut held = keys.iter().filter_map(|key| kinds.get(key)).map(|held| &held.approval);
@@ -110,7 +110,7 @@ impl Principals {
     }
 
     /// Remembers an approval of this client. `party` is the client that it counts for.
-    pub fn add(&self, principal: &Principal, party: Party, kind: CallKind) -> Result<(), PoolFull> {
+    pub fn add(&self, principal: &Principal, party: Party, kind: ApprovalKey) -> Result<(), PoolFull> {
         let approval = Arc::new(Approval { used: Mutex::new(Instant::now()), ended: AtomicBool::new(false) });
         let (place, ended) = self.places.take_for(party, Arc::clone(&approval) as Arc<dyn Occupant>)?;
         let mut all = self.all.lock();
@@ -137,7 +137,7 @@ mod tests {
         let kind = |number: usize| {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
-            CallKind(bytes)
+            ApprovalKey(bytes)
         };
         let of = |name: &str| (Principal::Named(name.into()), named(name));
         let (ann, her) = of("ann");

@@ -77,9 +77,13 @@ const PROGRAMS: [&str; 14] = [
     "patch",
 ];
 
-/// The kind of a call: a digest of everything except its arguments. With an [`ApprovalRule`], the key of a remembered approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The kind of a call: a digest of everything except its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallKind(pub [u8; 32]);
+
+/// The key of a remembered approval: a digest of the kind of the calls and the rule for their arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ApprovalKey(pub [u8; 32]);
 
 /// Which arguments an approval is valid for. Calls with the same [`CallKind`] and the same rule are approved together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -139,15 +143,15 @@ impl ApprovalRules {
 
 impl ApprovalRule {
     /// Returns the key under which an approval of calls of this kind is remembered.
-    pub fn of_kind(&self, kind: &CallKind) -> CallKind {
+    pub fn of_kind(&self, kind: &CallKind) -> ApprovalKey {
         // An approval without a rule was valid for any arguments.
         if *self == Self::Any {
-            return *kind;
+            return ApprovalKey(kind.0);
         }
         let mut sha = Sha256::new_with_prefix(b"wharf approval rule 1");
         sha.update(kind.0);
         sha.update(serde_json::to_vec(self).unwrap_or_default());
-        CallKind(sha.finalize().into())
+        ApprovalKey(sha.finalize().into())
     }
 
     /// Describes the calls, as the rest of a sentence.
@@ -288,16 +292,18 @@ fn places(json: &str, key: &str, tops: &[String]) -> Option<Vec<Place>> {
         return exactly();
     }
     // No file of the call makes a rule for a folder around one that is open.
-    let around =
-        |folder: &str| tops.iter().any(|top| top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')));
-    let folders =
-        folders.into_iter().enumerate().filter(|(at, folder)| *at == 0 || !around(folder)).map(|(_, folder)| folder);
+    let possible = |(at, folder): &(usize, String)| *at == 0 || !is_around(folder, tops);
+    let folders = folders.into_iter().enumerate().filter(possible).map(|(_, folder)| folder);
     Some(folders.map(|folder| Place::In(format!("{begin}{folder}"))).collect())
 }
 
 /// Whether a folder is open as a whole, or is around one that is. A relative path may begin at the root of the plugin.
 fn is_wide(folder: &str, tops: &[String]) -> bool {
-    tops.iter().any(|top| top == folder || top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+    tops.iter().any(|top| top == folder) || is_around(folder, tops)
+}
+
+fn is_around(folder: &str, tops: &[String]) -> bool {
+    tops.iter().any(|top| top.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
 }
 
 /// Returns the parts of a path. `None`: it depends on more than its text where it leads.
@@ -329,7 +335,7 @@ mod tests {
     use super::*;
 
     fn tops() -> Vec<String> {
-        vec!["/home/me/work".into(), "/documents".into()]
+        vec!["/home/me/code".into(), "/documents".into()]
     }
 
     fn known(arguments: &Value) -> Vec<String> {
@@ -342,24 +348,24 @@ mod tests {
 
     #[test]
     fn a_rule_names_what_the_call_was_about() {
-        let long = format!("/home/me/work/{}/a.txt", "x".repeat(200));
-        let many: Vec<String> = (0..10).map(|number| format!("/home/me/work/{number}/a.txt")).collect();
+        let long = format!("/home/me/code/{}/a.txt", "x".repeat(200));
+        let many: Vec<String> = (0..10).map(|number| format!("/home/me/code/{number}/a.txt")).collect();
         let same = "exactly these arguments";
         for (arguments, expected) in [
             (
-                json!({ "path": "/home/me/work/notes/a.txt", "content": "see /etc/passwd" }),
-                "`path` in `/home/me/work/notes`",
+                json!({ "path": "/home/me/code/notes/a.txt", "content": "see /etc/passwd" }),
+                "`path` in `/home/me/code/notes`",
             ),
             (json!({ "path": "notes/./a.txt" }), "`path` in `notes`"),
             // Not all that is in a folder that is open, nor what contains it.
-            (json!({ "path": "/home/me/work/a.txt" }), "`path` = `\"/home/me/work/a.txt\"`"),
-            (json!({ "path": "/home/me/work" }), "`path` = `\"/home/me/work\"`"),
+            (json!({ "path": "/home/me/code/a.txt" }), "`path` = `\"/home/me/code/a.txt\"`"),
+            (json!({ "path": "/home/me/code" }), "`path` = `\"/home/me/code\"`"),
             (json!({ "path": "/home/a.txt" }), "`path` = `\"/home/a.txt\"`"),
             (json!({ "path": "/documents/a.txt" }), "`path` = `\"/documents/a.txt\"`"),
             (json!({ "path": "documents/a.txt" }), "`path` = `\"documents/a.txt\"`"),
             (json!({ "path": "a.txt" }), "`path` = `\"a.txt\"`"),
             // But a folder that the argument itself names.
-            (json!({ "repo_path": "/home/me/work", "message": "x" }), "`repo_path` in `/home/me/work`"),
+            (json!({ "repo_path": "/home/me/code", "message": "x" }), "`repo_path` in `/home/me/code`"),
             (json!({ "source": "a/x", "destination": "b/x" }), "`destination` in `b` and `source` in `a`"),
             (
                 json!({ "path": "a/x", "edits": [{ "path": "b/x", "text": "1" }] }),
@@ -379,7 +385,7 @@ mod tests {
                 "`directories` in `/x/y` and `repositories` = `\"ann\"`",
             ),
             (json!({ "path": "a/b", "recursive": true }), "`path` in `a` and `recursive` = `true`"),
-            (json!({ "project": "/home/me/work/p" }), "`project` = `\"/home/me/work/p\"`"),
+            (json!({ "project": "/home/me/code/p" }), "`project` = `\"/home/me/code/p\"`"),
             (json!({ "repo": "ann/wharf" }), "`repo` = `\"ann/wharf\"`"),
             (json!({ "path": 7 }), "`path` = `7`"),
             (json!({ "path": "x`\n/y" }), "`path` = `\"x\\u0060\\n/y\"`"),
@@ -387,7 +393,7 @@ mod tests {
                 json!({ "url": "https://good.example@evil.example/" }),
                 "`url` = `\"https://good.example@evil.example/\"`",
             ),
-            (json!({ "url": "file:///home/me/work/x/a" }), "`url` = `\"file:///home/me/work/x/a\"`"),
+            (json!({ "url": "file:///home/me/code/x/a" }), "`url` = `\"file:///home/me/code/x/a\"`"),
             // What leads elsewhere by more than its text.
             (json!({ "path": "notes/../a.txt" }), "`path` = `\"notes/../a.txt\"`"),
             (json!({ "path": "notes\\a/b.txt" }), "`path` = `\"notes\\\\a/b.txt\"`"),
@@ -430,28 +436,28 @@ mod tests {
             let rules = |arguments| ApprovalRules::of(arguments, &known, &tops());
             rules(call).covering.contains(&rules(approved).narrowest)
         };
-        let note = json!({ "path": "/home/me/work/notes/a.txt", "content": "1" });
+        let note = json!({ "path": "/home/me/code/notes/a.txt", "content": "1" });
         let at = |path: &str| json!({ "path": path, "content": "2" });
         for (call, expected) in [
-            (at("/home/me/work/notes/b.txt"), true),
-            (at("/home/me/work/notes/old/b.txt"), true),
-            (at("/home/me/work/notes"), false),
-            (at("/home/me/work/notes2/b.txt"), false),
-            (at("/home/me/work/b.txt"), false),
-            (at("/home/me/work/notes/../b.txt"), false),
-            (at("home/me/work/notes/b.txt"), false),
-            (at("/home/me/work/notes/%2e%2e/b.txt"), false),
+            (at("/home/me/code/notes/b.txt"), true),
+            (at("/home/me/code/notes/old/b.txt"), true),
+            (at("/home/me/code/notes"), false),
+            (at("/home/me/code/notes2/b.txt"), false),
+            (at("/home/me/code/b.txt"), false),
+            (at("/home/me/code/notes/../b.txt"), false),
+            (at("home/me/code/notes/b.txt"), false),
+            (at("/home/me/code/notes/%2e%2e/b.txt"), false),
             (
-                json!({ "path": "/home/me/work/notes/b.txt", "content": "2", "destination": "/home/me/work/c.txt" }),
+                json!({ "path": "/home/me/code/notes/b.txt", "content": "2", "destination": "/home/me/code/c.txt" }),
                 false,
             ),
-            (json!({ "path": "/home/me/work/notes/b.txt", "content": "2", "mode": "x" }), false),
-            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/c/d.txt"], "content": "2" }), false),
-            (json!({ "path": ["/home/me/work/notes/b.txt", "/home/me/work/notes/c.txt"], "content": "2" }), true),
+            (json!({ "path": "/home/me/code/notes/b.txt", "content": "2", "mode": "x" }), false),
+            (json!({ "path": ["/home/me/code/notes/b.txt", "/home/me/code/c/d.txt"], "content": "2" }), false),
+            (json!({ "path": ["/home/me/code/notes/b.txt", "/home/me/code/notes/c.txt"], "content": "2" }), true),
             (json!({ "path": [], "content": "2" }), false),
             (json!({ "content": "2" }), false),
-            (json!({ "file": "/home/me/work/notes/b.txt", "content": "2" }), false),
-            (json!({ "": { "path": "/home/me/work/notes/b.txt" }, "content": "2" }), false),
+            (json!({ "file": "/home/me/code/notes/b.txt", "content": "2" }), false),
+            (json!({ "": { "path": "/home/me/code/notes/b.txt" }, "content": "2" }), false),
         ] {
             assert_eq!(covers(&note, &call), expected, "{call}");
         }
@@ -479,8 +485,8 @@ mod tests {
             (json!({ "to": "ann", "body": "x" }), json!({ "to": "ann", "body": "y", "bcc": "ben" }), false),
             (json!({ "path": "a/x", "opt": { "path": "b/x" } }), json!({ "path": "a/x", "opt.path": "b/x" }), false),
             (
-                json!({ "source": "/home/me/work/a/b/c/d/x", "destination": "/home/me/work/e/f/g/x" }),
-                json!({ "source": "/home/me/work/a/b/c/d/e/f/y", "destination": "/home/me/work/e/f/g/h/y" }),
+                json!({ "source": "/home/me/code/a/b/c/d/x", "destination": "/home/me/code/e/f/g/x" }),
+                json!({ "source": "/home/me/code/a/b/c/d/e/f/y", "destination": "/home/me/code/e/f/g/h/y" }),
                 true,
             ),
             (json!({ "opt": { "path": "a/x" } }), json!({ "opt": { "path": [] }, "opt.path": "a/x" }), false),
@@ -513,8 +519,8 @@ mod tests {
     fn the_key_of_an_approval_of_any_arguments_is_that_of_the_kind() {
         let kind = CallKind([1; 32]);
         let narrow = of(&json!({ "path": "a/b" })).narrowest;
-        assert_eq!(ApprovalRule::Any.of_kind(&kind), kind);
-        assert_ne!(narrow.of_kind(&kind), kind);
+        assert_eq!(ApprovalRule::Any.of_kind(&kind).0, kind.0);
+        assert_ne!(narrow.of_kind(&kind).0, kind.0);
         assert_ne!(narrow.of_kind(&kind), narrow.of_kind(&CallKind([2; 32])));
         assert_ne!(narrow.of_kind(&kind), of(&json!({ "path": "a/c/d" })).narrowest.of_kind(&kind));
     }

@@ -87,10 +87,9 @@ class Decoder(Coder):
             probs[where] = prob - (prob >> 5)
             return 1
 
-        def tree(where: int, count: int) -> int:
+        def descend(where: int, found: int, end: int) -> int:
             nonlocal span, code, at
-            found = 1
-            for _ in range(count):
+            while found < end:
                 if span < TOP:
                     span, code = span << 8, code << 8 | data[at]
                     at += 1
@@ -105,7 +104,10 @@ class Decoder(Coder):
                     code -= bound
                     probs[where + found] = prob - (prob >> 5)
                     found = found << 1 | 1
-            return found - (1 << count)
+            return found
+
+        def tree(where: int, count: int) -> int:
+            return descend(where, 1, 1 << count) - (1 << count)
 
         def mirrored(where: int, count: int) -> int:
             value, found = 0, 1
@@ -177,22 +179,7 @@ class Decoder(Coder):
                             found = found << 1 | got
                             if got != said:
                                 break
-                    while found < 256:
-                        if span < TOP:
-                            span, code = span << 8, code << 8 | data[at]
-                            at += 1
-                        prob = probs[where + found]
-                        bound = (span >> 11) * prob
-                        if code < bound:
-                            span = bound
-                            probs[where + found] = prob + (2048 - prob >> 5)
-                            found <<= 1
-                        else:
-                            span -= bound
-                            code -= bound
-                            probs[where + found] = prob - (prob >> 5)
-                            found = found << 1 | 1
-                    window.append(found & 255)
+                    window.append(descend(where, found, 256) & 255)
                     state = AFTER_LITERAL[state]
                     continue
                 if not bit(REP + state):

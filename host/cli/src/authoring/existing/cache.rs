@@ -79,16 +79,9 @@ pub fn gone(file: &Path) -> Result<()> {
     }
 }
 
-/// Whether a build uses a folder.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lock {
-    Held,
-    Free,
-}
-
-/// Removes a folder, unless a build uses it.
-pub fn remove(folder: &Path) -> Result<Lock> {
-    let Some(_lock) = locks::of_unused(folder)? else { return Ok(Lock::Held) };
+/// Removes a folder, unless a build uses it. Returns whether it is removed.
+pub fn remove(folder: &Path) -> Result<bool> {
+    let Some(_lock) = locks::of_unused(folder)? else { return Ok(false) };
     // Nothing takes for complete what is left if this is stopped.
     let removed = folder.with_extension("removed");
     let all = || {
@@ -102,7 +95,7 @@ pub fn remove(folder: &Path) -> Result<Lock> {
         fs::remove_dir_all(&removed)
     };
     all().with_context(|| format!("{}: cannot be removed", text::path(folder)))?;
-    Ok(Lock::Free)
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -118,13 +111,13 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", folder.join("server")).unwrap();
         fs::create_dir(folder.join(READY)).unwrap();
         let build = locks::of_unused(&folder).unwrap().unwrap();
-        assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Held, true));
+        assert_eq!((remove(&folder).unwrap(), folder.exists()), (false, true));
         note(&folder, Some("/srv/a/long/server.py"));
         note(&folder, Some("/srv/server.py"));
         note(&folder, None);
         assert_eq!(server(&folder).as_deref(), Some("/srv/server.py"));
         drop(build);
-        assert_eq!((remove(&folder).unwrap(), folder.exists()), (Lock::Free, false));
+        assert_eq!((remove(&folder).unwrap(), folder.exists()), (true, false));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub async fn of_folder(folder: &Path) -> Result<File> {
 
 /// Waits until fewer than [`places`] servers are built. `folder`: where each of them has its folder.
 pub async fn of_place(folder: &Path) -> Result<File> {
-    let places = (0..places()).map(|number| open(&building(folder, number)));
+    let places = (0..places()).map(|number| open(&path(&building(folder, number))));
     let places: Vec<_> = places.collect::<Result<_>>()?;
     if let Some(free) = places.iter().position(|place| place.try_lock().is_ok()) {
         return places.into_iter().nth(free).context("a place was free");
@@ -52,7 +52,7 @@ pub fn of_no_build(folder: &Path) -> Result<Option<Vec<File>>> {
 }
 
 fn building(folder: &Path, number: usize) -> PathBuf {
-    folder.join(format!("building-{number}.lock"))
+    folder.join(format!("building-{number}"))
 }
 
 /// How many servers are built at a time: a build keeps about one core busy, and takes up to a gigabyte of memory.

@@ -46,12 +46,13 @@ const PACKAGES: &str = "set-up-packages";
 
 /// Builds the server's component, unless it is there and its source is unchanged.
 pub async fn make(server: &ExistingServer, until: Until) -> Result<()> {
-    let source = server.package.as_ref().map_or_else(|| text::path(&server.entry), ToString::to_string);
     if is_built(server, &admit(server)?) {
-        cache::note(&server.folder, Some(&source));
+        cache::note(&server.folder, None);
         return Ok(());
     }
     let _lock = lock(server).await?;
+    // As it is, since `wharf cache` looks whether the file exists.
+    let source = server.package.as_ref().map_or_else(|| server.entry.to_string_lossy().into(), ToString::to_string);
     cache::note(&server.folder, Some(&source));
     // Another wharf may have built it meanwhile.
     let inputs = admit(server)?;

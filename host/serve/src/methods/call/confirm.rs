@@ -34,14 +34,14 @@ use wharf_plugins::{
         answer::{self, KEY},
         kept,
         remembered::KIND_BYTES,
-        rule::{ApprovalRule, ApprovalRules, CallKind},
+        rule::{ApprovalKey, ApprovalRule, ApprovalRules, CallKind},
         subject::ApprovalSubject,
     },
     bridge::{self, OfferedTool},
     observe::{journal::Event, record::ApprovalOutcome},
     plugins::served::Sharing,
 };
-use wharf_policy::access::{call_roots::CallRoots, grants::Grants};
+use wharf_policy::access::call_roots::CallRoots;
 
 /// The refusals that are logged, at a limited rate.
 const UNASKABLE: What =
@@ -63,21 +63,12 @@ pub async fn pass(
     if ctx.arrival.approved {
         return Ok(Some(ApprovalOutcome::Client));
     }
-    let subject = subject(request, roots);
-    let kind = subject.kind();
-    let mut gate = Gate { ctx, request, confirm, subject, kind, rule: None, covering: Vec::new() };
-    if gate.longest() > Remember::Never {
-        let known = gate.known_arguments();
-        let ApprovalRules { narrowest, covering } = heavy(request.bytes, || gate.subject.rules(&known));
-        gate.rule = Some(narrowest);
-        gate.covering = covering.iter().map(|rule| rule.of_kind(&kind)).collect();
-    }
-    let gate = gate;
+    let gate = Gate::new(ctx, request, confirm, roots);
     let by = match confirm.asker {
         Asker::Client => ApprovalOutcome::Client,
         Asker::Command(_) => ApprovalOutcome::Command,
     };
-    if carried.approval.given == Some(kind.0) {
+    if carried.approval.given == Some(gate.kind.0) {
         return Ok(Some(by));
     }
     if let Some(known) = gate.known().await {
@@ -102,7 +93,7 @@ pub async fn pass(
     };
     match answered? {
         Ok(Decision::Yes(yes)) => {
-            carried.approval.given = Some(kind.0);
+            carried.approval.given = Some(gate.kind.0);
             // While the person decided, the operator may have revoked access of the plugin.
             if request.served.access.is_revoked() {
                 let id = &request.served.config.id;
@@ -134,7 +125,7 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
         Which::Writes => {
             let grants = &request.served.config.grants;
             // A folder that does not exist now may exist when the call runs.
-            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access))) && reading(request).is_none()
+            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access))) && !only_reads(request)
         }
         Which::Destructive => request.tool.is_some_and(|tool| {
             let hint = |key| hint(tool, key);
@@ -151,16 +142,18 @@ fn hint(tool: &OfferedTool, key: &str) -> Option<bool> {
     tool.published.annotations.as_ref()?.get(key)?.as_bool()
 }
 
-/// Returns the grants of a call that runs without a question although `confirm = "writes"`, because its tool says that it only reads: no
-/// folder is writable in it. None: it has all grants of the plugin.
-pub fn reading(request: &Request<'_>) -> Option<Grants> {
-    let (served, tool) = (request.served, request.tool?);
-    let confirm = served.config.confirm.as_ref().filter(|confirm| confirm.which == Which::Writes);
-    // With other access, the call would end the instance that keeps the client's state.
-    let applies = confirm.is_some() && hint(tool, "readOnlyHint") == Some(true) && served.sharing() != Sharing::One;
-    // What it reads, it could send away by a request, and no folder prevents that.
+/// Whether a call runs without a question although `confirm = "writes"`, and with no folder writable, because its tool says that it only
+/// reads.
+pub fn only_reads(request: &Request<'_>) -> bool {
+    let served = request.served;
     let grants = &served.config.grants;
-    (applies && grants.http.0.rules.is_empty() && grants.can_write(true)).then(|| grants.with_read_only_folders())
+    served.config.confirm.as_ref().is_some_and(|confirm| confirm.which == Which::Writes)
+        && request.tool.is_some_and(|tool| hint(tool, "readOnlyHint") == Some(true))
+        // With other access, the call would end the instance that keeps the client's state.
+        && served.sharing() != Sharing::One
+        // What it reads, it could send away by a request, and no folder prevents that.
+        && grants.http.0.rules.is_empty()
+        && grants.can_write(true)
 }
 
 fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'a> {
@@ -191,7 +184,7 @@ struct Gate<'a> {
     /// The narrowest rule for further calls, if the approval can be remembered.
     rule: Option<ApprovalRule>,
     /// The keys of the approvals that cover the call.
-    covering: Vec<CallKind>,
+    covering: Vec<ApprovalKey>,
 }
 
 /// What a person, or the program in place of one, decided about a call.
@@ -201,7 +194,20 @@ enum Decision {
     No(String),
 }
 
-impl Gate<'_> {
+impl<'a> Gate<'a> {
+    fn new(ctx: &'a Context, request: &'a Request<'a>, confirm: &'a Confirm, roots: &CallRoots) -> Self {
+        let subject = subject(request, roots);
+        let kind = subject.kind();
+        let mut gate = Self { ctx, request, confirm, subject, kind, rule: None, covering: Vec::new() };
+        if gate.longest() > Remember::Never {
+            let known = gate.known_arguments();
+            let ApprovalRules { narrowest, covering } = heavy(request.bytes, || gate.subject.rules(&known));
+            gate.rule = Some(narrowest);
+            gate.covering = covering.iter().map(|rule| rule.of_kind(&kind)).collect();
+        }
+        gate
+    }
+
     /// Returns the names of the arguments that the tool declares.
     fn known_arguments(&self) -> Vec<String> {
         self.request.tool.map(|tool| tool.arguments()).unwrap_or_default()
@@ -235,7 +241,7 @@ impl Gate<'_> {
     }
 
     /// Returns the name under which replicas store an approval for further calls. None: the client cannot be recognized.
-    fn shared_name(&self, key: &CallKind) -> Option<String> {
+    fn shared_name(&self, key: &ApprovalKey) -> Option<String> {
         let client = match (&self.ctx.session, self.ctx.principal()) {
             (Some(session), _) => format!("session {}", session.id),
             (None, Principal::Anonymous) => return None,
@@ -364,7 +370,7 @@ impl Gate<'_> {
         }
     }
 
-    async fn remember_for_session(&self, key: CallKind) -> bool {
+    async fn remember_for_session(&self, key: ApprovalKey) -> bool {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name(&key)) {
             let lives = SESSION_LIFETIME;

@@ -54,7 +54,8 @@ pub async fn run_once<O: Operation>(
     let grants = match request.method {
         // No person is asked about completions, so they get only the grants that need no approval.
         Method::Complete => served.config.unasked_grants(),
-        _ => confirm::reading(request).map_or(Cow::Borrowed(&served.config.grants), Cow::Owned),
+        _ if confirm::only_reads(request) => Cow::Owned(served.config.grants.with_read_only_folders()),
+        _ => Cow::Borrowed(&served.config.grants),
     };
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     keep_changes(ctx, request, &mut scope);
@@ -401,7 +402,7 @@ fn hints(ctx: &Context, request: &Request<'_>, roots: &CallRoots, (denials, fail
     let served = request.served;
     // Other clients could find out by it which variables there are.
     let variables = if failed && ctx.is_operator() { variables(ctx, served) } else { Vec::new() };
-    let reading = failed.then(|| confirm::reading(request)).flatten().map(|_| {
+    let reading = (failed && confirm::only_reads(request)).then(|| {
         format!(
             "`{}` says that it only reads, so `confirm` let it run without a question, and without a folder that it can write to.",
             request.name
