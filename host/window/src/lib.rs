@@ -1,0 +1,6 @@
+//! What a wharf that serves tells its user about itself, over a Unix socket that only this user can reach, and the page that shows what all
+//! wharfs of the user tell (`wharf open`).
+
+#![deny(missing_docs)]
+
+pub mod state;
