@@ -18,6 +18,7 @@ mod session;
 mod setup;
 mod shown;
 mod wharf;
+mod window;
 
 pub use self::{
     builder::Builder,

@@ -12,6 +12,7 @@ use crate::{
     current::{Current, Origins},
     error::Error,
     wharf::{Inner, Wharf},
+    window,
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
 use wharf_cluster::{ADDRESS_BYTES, Cluster};
@@ -36,6 +37,7 @@ use wharf_plugins::{
 };
 use wharf_policy::access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes};
 use wharf_serve::client::server::{Server, Shared};
+use wharf_window::{board::Board, socket::WindowSocket};
 
 /// Everything that a wharf is made from. The commands of the binary fill it themselves; [`Builder`](crate::Builder) does it for programs
 /// that embed wharf.
@@ -62,6 +64,8 @@ pub struct Setup {
     pub keeps: Keeps,
     /// Whether the plugins of other wharfs of this user are kept from what this one executes or obeys.
     pub enters: bool,
+    /// The folder of the sockets on which the windows of the user read what this wharf does. `None`: no window is told.
+    pub windows: Option<PathBuf>,
     /// The components of plugins that are still being built.
     pub making: Making,
     /// Called with a message when something takes long.
@@ -90,6 +94,7 @@ impl Setup {
             observers,
             keeps,
             enters,
+            windows,
             making,
             progress,
             rehearsal,
@@ -130,6 +135,11 @@ impl Setup {
         // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::config)?;
+        let windows = windows.and_then(|folder| {
+            let bound = WindowSocket::bind(&folder);
+            bound.inspect_err(|error| tracing::debug!("no window can be told what this wharf does: {error}")).ok()
+        });
+        let board = windows.as_ref().map(|_| Board::new(window::process(&config, &origins.command_line)));
         let rules = config.folder_rules(origins.cache_dir.as_deref());
         let scopes = Arc::new(Scopes::new(rules, roots_in_home, rehearsal, (config::registry(), enters)));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
@@ -139,7 +149,7 @@ impl Setup {
         let counters = counted.then(Arc::<Counters>::default);
         let meter = counters.clone().map(|counters| counters as Arc<dyn Meter>);
         let tracer = otlp.clone().map(|otlp| otlp as Arc<dyn Tracer>);
-        let observers = Observers::new(All { observers, journal, meter, tracer });
+        let observers = Observers::new(All { observers, journal, meter, tracer, board: board.clone() });
         let writing = Arc::<Writing>::default();
         let current =
             Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone(), Arc::clone(&writing));
@@ -189,6 +199,9 @@ impl Setup {
         tasks.spawn(library.run(server.stop.clone()));
         if let Some(watcher) = watcher {
             tasks.spawn(watcher);
+        }
+        if let Some((socket, board)) = windows.zip(board) {
+            tasks.spawn(socket.serve(board, window::complete(&server)));
         }
         if server.auth.is_some() {
             let server = Arc::clone(&server);

@@ -28,6 +28,21 @@ pub fn open_regular(path: &Path) -> std::io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
+/// Returns the path of an open file or folder, as the system knows it now.
+pub fn of_open(file: &File) -> std::io::Result<PathBuf> {
+    #[cfg(target_vendor = "apple")]
+    let path = {
+        use std::os::unix::ffi::OsStringExt;
+        PathBuf::from(std::ffi::OsString::from_vec(rustix::fs::getpath(file)?.into_bytes()))
+    };
+    #[cfg(not(target_vendor = "apple"))]
+    let path = {
+        use std::os::fd::AsRawFd;
+        std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?
+    };
+    Ok(path)
+}
+
 /// The identity of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {

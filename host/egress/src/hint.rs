@@ -46,15 +46,20 @@ pub fn hint(denial: &HttpDenial, by: By, clear: fn(&str) -> String) -> String {
 
 /// Returns the option of the command line that would allow a request, or `None` if only a config can.
 pub fn flag(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
+    Some(format!("`--allow {}`", grant(denial, clear)?))
+}
+
+/// Returns what the option `--allow` takes to allow a request, or `None` if only a config can.
+pub fn grant(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
     let base = clear(origin(&denial.url));
     let reads = matches!(denial.method.as_str(), "GET" | "HEAD");
     match &denial.why {
-        HttpRefusal::NoRule if reads && is_private(&denial.url) => Some(format!("`--allow http-private={base}`")),
-        HttpRefusal::NoRule if reads => Some(format!("`--allow http={base}`")),
-        HttpRefusal::NoRule if !is_private(&denial.url) => Some(format!("`--allow http-write={base}`")),
+        HttpRefusal::NoRule if reads && is_private(&denial.url) => Some(format!("http-private={base}")),
+        HttpRefusal::NoRule if reads => Some(format!("http={base}")),
+        HttpRefusal::NoRule if !is_private(&denial.url) => Some(format!("http-write={base}")),
         HttpRefusal::Address(address) if reads => {
             let private = address.parse().is_ok_and(|address| judge(address) == AddressKind::Private);
-            private.then(|| format!("`--allow http-private={base}`"))
+            private.then(|| format!("http-private={base}"))
         }
         _ => None,
     }

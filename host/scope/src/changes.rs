@@ -1,4 +1,4 @@
-//! What a call changes in its directories, as it is told before each change.
+//! What a call changes in its directories, as it is told before each change, and what it opens in them.
 
 use std::{ffi::OsStr, fs::File};
 
@@ -24,6 +24,15 @@ pub enum Change<'a> {
     Move(At<'a>, At<'a>),
 }
 
+/// What was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+}
+
 /// Is told of each change of a call before it is made, and keeps what it needs to take the change back. The last owner drops it when the
 /// call has ended.
 pub trait Changes: Send + Sync {
@@ -33,4 +42,6 @@ pub trait Changes: Send + Sync {
     fn not_moved(&self);
     /// The call has made this file.
     fn made(&self, file: &File);
+    /// The call has opened this file, or this folder, to read what is in it.
+    fn opened(&self, _file: &File, _opened: Opened) {}
 }

@@ -13,6 +13,7 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
+use wharf_base::paths;
 use wharf_scope::{FileIdentity, changes::At, identity_of};
 
 /// Folders that were made again, in order: the numbers on disk of each before, and now.
@@ -30,12 +31,12 @@ impl Place {
     /// Finds out where a place is. The error is one that a person reads.
     pub fn of(at: At<'_>) -> io::Result<Self> {
         let numbers = identity_of(&fstat(at.folder)?);
-        Ok(Self { folder: text(path_of(at.folder)?.as_os_str())?, numbers, name: text(at.name)? })
+        Ok(Self { folder: text(paths::of_open(at.folder)?.as_os_str())?, numbers, name: text(at.name)? })
     }
 
     /// Finds out where an open file is, and opens its folder.
     pub fn of_file(file: &File) -> io::Result<(File, Self)> {
-        let path = path_of(file)?;
+        let path = paths::of_open(file)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it has no folder"));
         };
@@ -165,21 +166,6 @@ pub(crate) fn modified(stat: &rustix::fs::Stat) -> (i64, i64) {
 pub(crate) fn link(at: At<'_>) -> io::Result<String> {
     let target = readlinkat(at.folder, at.name, Vec::new())?;
     target.into_string().map_err(|_| io::Error::new(ErrorKind::InvalidData, "it leads to a name that is not UTF-8"))
-}
-
-/// Returns the path of an open file or folder.
-fn path_of(file: &File) -> io::Result<PathBuf> {
-    #[cfg(target_vendor = "apple")]
-    let path = {
-        use std::os::unix::ffi::OsStringExt;
-        PathBuf::from(std::ffi::OsString::from_vec(rustix::fs::getpath(file)?.into_bytes()))
-    };
-    #[cfg(not(target_vendor = "apple"))]
-    let path = {
-        use std::os::fd::AsRawFd;
-        std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?
-    };
-    Ok(path)
 }
 
 /// Opens a folder by its path, of which no part may be a symbolic link.

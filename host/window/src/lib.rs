@@ -3,4 +3,6 @@
 
 #![deny(missing_docs)]
 
+pub mod board;
+pub mod socket;
 pub mod state;

@@ -18,27 +18,27 @@ pub const MAX_PER_CALL: usize = 64;
 /// One line: the state of a process, complete but for its calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub struct SeenState {
     /// The process itself.
-    pub process: Process,
+    pub process: SeenProcess,
     /// The open sessions, at most [`MAX_SESSIONS`].
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SeenSession>,
     /// How many sessions are open.
     pub open_sessions: usize,
     /// The calls that began or ended since the last line; in the first line all that are remembered. The oldest one first.
-    pub calls: Vec<Call>,
+    pub calls: Vec<SeenCall>,
     /// How many calls were only counted, since there were too many in a second.
     pub only_counted: u64,
     /// The calls that wait for a person.
-    pub questions: Vec<Question>,
+    pub questions: Vec<SeenQuestion>,
     /// The plugins, at most [`MAX_PLUGINS`].
-    pub plugins: Vec<Plugin>,
+    pub plugins: Vec<SeenPlugin>,
 }
 
 /// A process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Process {
+pub struct SeenProcess {
     /// Its number.
     pub pid: u32,
     /// The version of wharf.
@@ -66,7 +66,7 @@ pub struct Process {
 /// A session of a client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Session {
+pub struct SeenSession {
     /// A digest of its id, by which calls name it.
     pub id: String,
     /// The name and version of the client, as it says itself.
@@ -84,7 +84,7 @@ pub struct Session {
 /// A call of a plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Call {
+pub struct SeenCall {
     /// Its number in this process. It grows.
     pub id: u64,
     /// The session, if it belongs to one.
@@ -98,15 +98,15 @@ pub struct Call {
     /// When it began, in milliseconds since 1970.
     pub began: u64,
     /// How long it took, in microseconds, and how it ended. None: it runs.
-    pub ended: Option<Ended>,
+    pub ended: Option<SeenEnded>,
     /// The bytes of its arguments.
     pub bytes_in: u64,
     /// The files that it opened or changed, the first ones.
-    pub files: Vec<File>,
+    pub files: Vec<SeenFile>,
     /// The HTTP requests that it made or tried to make, the first ones.
-    pub requests: Vec<Request>,
+    pub requests: Vec<SeenRequest>,
     /// What it was refused, the first ones.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<SeenRefusal>,
     /// Who approved it: `client`, `command`, `session`, `always`, `window`, or `refused`.
     pub approval: Option<String>,
 }
@@ -114,7 +114,7 @@ pub struct Call {
 /// The end of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ended {
+pub struct SeenEnded {
     /// How it ended: `done`, `asked`, `failed`, `refused`, `timed_out`, `over_limit`, `crashed`, `revoked` or `cancelled`.
     pub how: String,
     /// The kind of error, if it was refused before it ran.
@@ -128,7 +128,7 @@ pub struct Ended {
 /// A file that a call used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct File {
+pub struct SeenFile {
     /// Its path as the plugin sees it.
     pub path: String,
     /// What was done: `read`, `list`, `write`, `make`, `remove` or `move`.
@@ -138,7 +138,7 @@ pub struct File {
 /// An HTTP request of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Request {
+pub struct SeenRequest {
     /// The method.
     pub method: String,
     /// The host and port.
@@ -156,7 +156,7 @@ pub struct Request {
 /// Something that a call was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Refusal {
+pub struct SeenRefusal {
     /// What it was, and why.
     pub text: String,
     /// What would allow it, in words, if anything can.
@@ -168,7 +168,7 @@ pub struct Refusal {
 /// A call that waits for a person's approval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Question {
+pub struct SeenQuestion {
     /// Its number in this process.
     pub id: u64,
     /// The session that asks, if there is one.
@@ -180,7 +180,7 @@ pub struct Question {
     /// The question with the whole content, in lines.
     pub text: String,
     /// The answers that can be given, the least first.
-    pub answers: Vec<Choice>,
+    pub answers: Vec<SeenChoice>,
     /// When it was asked, in milliseconds since 1970.
     pub asked: u64,
 }
@@ -188,7 +188,7 @@ pub struct Question {
 /// An answer that can be given to a question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Choice {
+pub struct SeenChoice {
     /// The word that stands for it: `no`, `once`, `session`, `always`, `session-any` or `always-any`.
     pub word: String,
     /// What it means, for a person.
@@ -198,7 +198,7 @@ pub struct Choice {
 /// A plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Plugin {
+pub struct SeenPlugin {
     /// Its id.
     pub id: String,
     /// Whether it is served.
@@ -221,7 +221,7 @@ pub struct Plugin {
 
 /// A line from a window to a process: the answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct SeenAnswer {
     /// The number of the question.
     pub question: u64,
     /// The word of the choice.

@@ -23,6 +23,8 @@ use wharf_policy::access::{protected::Protected, registry::Registry};
 const REGISTRY: &str = "trusted";
 /// The folder in the state folder with what calls have changed.
 const UNDO: &str = "undo";
+/// The folder in the state folder with the sockets on which windows read what each wharf does.
+const WINDOWS: &str = "windows";
 
 /// Returns what a config protects by what is written in it. A path that cannot be made absolute names no file. `file`: the config itself.
 pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
@@ -121,6 +123,7 @@ pub fn always() -> Protected {
         all.file(folder.join("*"));
         all.tree(folder.join(REGISTRY));
         all.tree(folder.join(UNDO));
+        all.tree(folder.join(WINDOWS));
     }
     for folder in cache_dirs() {
         all.tree(folder);
@@ -138,6 +141,12 @@ pub fn always() -> Protected {
 /// directory.
 pub fn undo_folder() -> Option<PathBuf> {
     state_dirs().first().map(|folder| folder.join(UNDO))
+}
+
+/// Returns the folder of the sockets on which windows read what each wharf of this user does: `windows` in the state folder. `None`: there is
+/// no home directory.
+pub fn windows_folder() -> Option<PathBuf> {
+    state_dirs().first().map(|folder| folder.join(WINDOWS))
 }
 
 /// Returns the registry of what all wharfs of this user protect: the folder `trusted` in each state folder.

@@ -25,19 +25,9 @@ const CHOICES: [(&str, Yes); 5] = [
 
 /// Creates the question. `longest` is the longest duration that may be offered, `narrowest` the rule for further calls of `name`.
 pub fn question(message: String, name: &str, longest: Remember, narrowest: &ApprovalRule) -> Question {
-    let name = plain(&escaped(&clip_to(name, MAX_NAME_CHARS)));
-    let title = |yes: Yes| {
-        let calls = if yes.any { ApprovalRule::Any.text() } else { narrowest.text() };
-        match yes.remember {
-            Remember::Never => "Only this call".to_owned(),
-            Remember::Session => format!("Until the session ends: `{name}` with {calls}"),
-            Remember::Always => format!("Until you revoke it by `wharf approvals`: `{name}` with {calls}"),
-        }
-    };
-    let choices: Vec<Value> = offered(longest)
-        .filter(|(_, yes)| !yes.any || *narrowest != ApprovalRule::Any)
-        .map(|(value, yes)| json!({ "const": value, "title": title(yes) }))
-        .collect();
+    let choices = choices(name, longest, narrowest);
+    let choices: Vec<Value> = choices.map(|(value, title)| json!({ "const": value, "title": title })).collect();
+    let name = shown(name);
     let (message, properties) = match longest {
         Remember::Never => (message, json!({})),
         // Not all clients show the titles of choices.
@@ -48,6 +38,35 @@ pub fn question(message: String, name: &str, longest: Remember, narrowest: &Appr
     };
     let schema = json!({ "type": "object", "properties": properties });
     Question::Form { message: message.into(), schema: Shown::data(schema) }
+}
+
+/// Returns the choices of a yes, each with what it means.
+pub fn choices(
+    name: &str,
+    longest: Remember,
+    narrowest: &ApprovalRule,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let name = shown(name);
+    let title = move |yes: Yes| {
+        let calls = if yes.any { ApprovalRule::Any.text() } else { narrowest.text() };
+        match yes.remember {
+            Remember::Never => "Only this call".to_owned(),
+            Remember::Session => format!("Until the session ends: `{name}` with {calls}"),
+            Remember::Always => format!("Until you revoke it by `wharf approvals`: `{name}` with {calls}"),
+        }
+    };
+    let is_narrow = *narrowest != ApprovalRule::Any;
+    let meant = offered(longest).filter(move |(_, yes)| !yes.any || is_narrow);
+    meant.map(move |(value, yes)| (value, title(yes)))
+}
+
+/// Returns the choice that this word stands for.
+pub fn chosen(word: &str, longest: Remember) -> Option<Yes> {
+    offered(longest).find(|(value, _)| *value == word).map(|(_, yes)| yes)
+}
+
+fn shown(name: &str) -> String {
+    plain(&escaped(&clip_to(name, MAX_NAME_CHARS)))
 }
 
 fn offered(longest: Remember) -> impl Iterator<Item = (&'static str, Yes)> {
@@ -67,8 +86,8 @@ pub fn read(reply: &Value, longest: Remember) -> Result<Option<Yes>, String> {
         Some(_) => return Err("`content` must be an object".into()),
     };
     let Some(chosen) = remember else { return Ok(Some(Yes::ONCE)) };
-    let chosen = offered(longest).find(|(value, _)| chosen.as_str() == Some(*value));
-    chosen.map(|(_, yes)| Some(yes)).ok_or_else(|| "`remember` is not one of the choices".into())
+    let chosen = chosen.as_str().and_then(|word| self::chosen(word, longest));
+    chosen.map(Some).ok_or_else(|| "`remember` is not one of the choices".into())
 }
 
 #[cfg(test)]

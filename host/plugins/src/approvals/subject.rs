@@ -17,6 +17,8 @@ const MAX_SHOWN: usize = 16;
 const MAX_CHARS: usize = 400;
 /// The number of these characters that are taken from the end of a long text.
 const END_CHARS: usize = 100;
+/// The most characters of all arguments in a window.
+const MAX_WHOLE_CHARS: usize = 24_000;
 /// The number of hexadecimal digits of a digest that are shown.
 const SHOWN_DIGEST_DIGITS: usize = 16;
 
@@ -70,6 +72,16 @@ impl ApprovalSubject<'_> {
     /// Returns the text for the person. The first line is what many clients show by itself: the tool, and what it is to work on.
     /// `known` has the names of the arguments in the tool's schema, which are shown before any others.
     pub fn text(&self, known: &[String]) -> String {
+        self.lines(known, |key, value| vec![format!("{}: {}", shown(&Value::from(key)), shown(value))])
+    }
+
+    /// Returns the same text with whole arguments, for a window. Each line of a text of several lines has a mark before it.
+    pub fn whole_text(&self, known: &[String]) -> String {
+        let mut left = MAX_WHOLE_CHARS;
+        self.lines(known, |key, value| whole(key, value, &mut left))
+    }
+
+    fn lines(&self, known: &[String], mut shown: impl FnMut(&str, &Value) -> Vec<String>) -> String {
         let name = plain(&escaped(self.name));
         let mut lines = vec![match self.method {
             Method::CallTool => format!("wharf asks: run `{name}`{}?", target::of(self.arguments, known)),
@@ -82,7 +94,7 @@ impl ApprovalSubject<'_> {
         let mut ordered: Vec<_> = members.into_iter().flatten().collect();
         ordered.sort_by_key(|(key, _)| (!known.contains(key), target::is_place(key)));
         for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
-            lines.push(format!("{}: {}", shown(&Value::from(key.as_str())), shown(value)));
+            lines.extend(shown(key, value));
         }
         let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
         if more > 0 {
@@ -146,6 +158,27 @@ fn shown(value: &Value) -> String {
     let begin: String = text.chars().take(MAX_CHARS - END_CHARS).collect();
     let end: String = text.chars().skip(chars - END_CHARS).collect();
     format!("{} … {} ({chars} characters in all)", safe(begin), safe(end))
+}
+
+/// Returns the lines of an argument in a window. `left`: the characters that may be shown, of which it takes some.
+fn whole(key: &str, value: &Value, left: &mut usize) -> Vec<String> {
+    let key = shown(&Value::from(key));
+    let text = match value.as_str().filter(|text| text.contains('\n')) {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    };
+    let (chars, most) = (text.chars().count(), std::mem::take(left));
+    *left = most.saturating_sub(chars);
+    let part: String = text.chars().take(most).collect();
+    let cut = (chars > most).then(|| format!("    and {} more characters, which are not shown", chars - most));
+    let lines = match value.as_str().filter(|text| text.contains('\n')) {
+        Some(_) => {
+            let content = part.lines().map(|line| format!("    | {}", escaped(line)));
+            std::iter::once(format!("{key}:")).chain(content).collect()
+        }
+        None => vec![format!("{key}: {}", escaped_json(&part))],
+    };
+    lines.into_iter().chain(cut).collect()
 }
 
 fn short(digest: &[u8; 32]) -> String {
@@ -219,6 +252,17 @@ mod tests {
         let text = many.text(&["path".into()]);
         assert!(!text.contains("```"), "{text}");
         assert!(text.contains("  and 84 more, which are not shown"), "{text}");
+    }
+
+    #[test]
+    fn a_window_shows_whole_arguments_each_line_with_a_mark() {
+        let long = "y".repeat(MAX_WHOLE_CHARS);
+        let arguments = json!({ "path": "a.txt", "content": "one\nplugin: other\n\u{202e}two", "z": long });
+        let text = subject("a", &arguments).whole_text(&["path".into(), "content".into()]);
+        let expected =
+            "\n\"content\":\n    | one\n    | plugin: other\n    | \\u{202e}two\n\"path\": \"a.txt\"\n\"z\": \"yyy";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("y\n    and 32 more characters, which are not shown\nfolders:"), "{text}");
     }
 
     #[test]

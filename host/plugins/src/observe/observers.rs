@@ -14,13 +14,21 @@ use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
     meter::{CountedSession, Meter, Timing},
     record::{Action, ApprovalOutcome, CallRecord, Denied, Ended, Granted, Observer, RequestFacts},
+    shown,
     trace::{Span, TracedNetwork, Tracer},
 };
-use wharf_base::{digest::Digest, principal::Principal, slot::Slot};
+use wharf_base::{digest::Digest, party::Party, principal::Principal, slot::Slot};
+use wharf_window::board::{Board, CallFiles, OpenCall};
 
 /// A handle to all recipients of records. Cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
-pub struct Observers(Option<Arc<All>>);
+pub struct Observers(Option<Arc<Recipients>>);
+
+struct Recipients {
+    all: All,
+    /// Whether a recipient needs the record of every run, which the board does not.
+    needs_all: bool,
+}
 
 /// All recipients of records.
 #[derive(Default)]
@@ -29,14 +37,20 @@ pub struct All {
     pub journal: Option<Arc<dyn Journal>>,
     pub meter: Option<Arc<dyn Meter>>,
     pub tracer: Option<Arc<dyn Tracer>>,
+    /// Shows calls of clients to the windows of the user.
+    pub board: Option<Arc<Board>>,
 }
 
 impl Observers {
     /// Creates the handle.
     pub fn new(all: All) -> Self {
-        let All { observers, journal, meter, tracer } = &all;
-        let any = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
-        Self(any.then(|| Arc::new(all)))
+        let All { observers, journal, meter, tracer, board } = &all;
+        let needs_all = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
+        Self((needs_all || board.is_some()).then(|| Arc::new(Recipients { all, needs_all })))
+    }
+
+    fn all(&self) -> Option<&All> {
+        Some(&self.0.as_ref()?.all)
     }
 
     /// Whether records are stored with the arguments.
@@ -45,15 +59,20 @@ impl Observers {
     }
 
     fn journal(&self) -> Option<&dyn Journal> {
-        self.0.as_ref()?.journal.as_deref()
+        self.all()?.journal.as_deref()
     }
 
     fn meter(&self) -> Option<&Arc<dyn Meter>> {
-        self.0.as_ref()?.meter.as_ref()
+        self.all()?.meter.as_ref()
     }
 
     fn tracer(&self) -> Option<&dyn Tracer> {
-        self.0.as_ref()?.tracer.as_deref()
+        self.all()?.tracer.as_deref()
+    }
+
+    /// Returns the board of this process, if windows may read it.
+    pub fn board(&self) -> Option<&Arc<Board>> {
+        self.all()?.board.as_ref()
     }
 
     /// Whether there is a tracer, so that runs may be traced.
@@ -100,9 +119,12 @@ impl Observers {
         Some(Timing { meter: Arc::clone(meter), method, revision, began: Instant::now() })
     }
 
-    /// Begins the record of a run. The record stays empty, and `begun` is not called, if it would not be reported to anyone.
-    pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
-        Recording(self.is_active().then(|| {
+    /// Begins the record of a run. The record stays empty, and `begun` is not called, if it would not be reported to anyone. `client`: who
+    /// makes the call; `None`: wharf itself.
+    pub fn begin<'a>(&self, client: Option<Party>, begun: impl FnOnce() -> Begun<'a>) -> Recording {
+        let shown = self.board().zip(client).filter(|(board, client)| board.shows_call(client.number()));
+        let needed = self.0.as_ref().is_some_and(|all| all.needs_all) || tracing::enabled!(tracing::Level::DEBUG);
+        Recording((shown.is_some() || needed).then(|| {
             let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval, slot } =
                 begun();
             let span = self.tracer().zip(request.as_ref());
@@ -127,6 +149,7 @@ impl Observers {
                 approval,
                 slot,
             };
+            let shown = shown.map(|(board, client)| board.begin(client.number(), shown::begun(&record)));
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
             Box::new(OpenRecord {
@@ -134,6 +157,7 @@ impl Observers {
                 began,
                 record,
                 span,
+                shown,
                 arguments,
                 room: None,
                 begun: None,
@@ -160,7 +184,7 @@ impl Observers {
             %ended,
             "a run ended"
         );
-        for observer in self.0.iter().flat_map(|all| &all.observers) {
+        for observer in self.all().iter().flat_map(|all| &all.observers) {
             observer.ended(record);
         }
         if let Some(meter) = self.meter() {
@@ -199,6 +223,8 @@ struct OpenRecord {
     record: CallRecord,
     /// The span, if the run is traced.
     span: Option<Arc<Span>>,
+    /// The call on the board, if it is shown there.
+    shown: Option<OpenCall>,
     /// The arguments as encoded by the journal.
     arguments: String,
     room: Room,
@@ -240,6 +266,16 @@ impl Recording {
         {
             scope.network = Some(Arc::new(TracedNetwork::new(network, Arc::clone(span))));
         }
+    }
+
+    /// Whether the run is shown to the user.
+    pub fn is_shown(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.shown.is_some())
+    }
+
+    /// Returns where the files that the run uses are noted, if it is shown.
+    pub fn files(&self) -> Option<Arc<CallFiles>> {
+        self.0.as_ref()?.shown.as_ref().map(|shown| Arc::clone(shown.files()))
     }
 
     /// Ends the record of a run that ended by itself, and reports it to all recipients. The returned future resolves when the journal has
@@ -310,6 +346,9 @@ impl OpenRecord {
         if let Some((tracer, span)) = self.observers.tracer().zip(self.span.as_ref()) {
             tracer.ended(&self.record, span);
         }
+        if let Some(shown) = self.shown.take() {
+            shown.end(shown::ended(&self.record), |call| shown::add(&self.record, call));
+        }
         let room = self.room.take();
         let journal = self.observers.journal().filter(|_| !self.refused_by_journal)?;
         Some(journal.ended(&self.run(), room))
@@ -368,8 +407,8 @@ mod tests {
             requests: Vec::new(),
             says_failed: false,
         };
-        drop(observers.begin(begun).end(Ended::Done, &report));
-        drop(observers.begin(begun));
+        drop(observers.begin(None, begun).end(Ended::Done, &report));
+        drop(observers.begin(None, begun));
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
         assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);

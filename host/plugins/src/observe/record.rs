@@ -94,6 +94,8 @@ pub enum ApprovalOutcome {
     Client,
     /// The operator's program approved this call.
     Command,
+    /// The user who started wharf approved this call in a window.
+    Window,
     /// A person approved such calls earlier, until the session ends.
     Session,
     /// A person approved such calls earlier, until the approval is revoked.
@@ -109,6 +111,7 @@ impl ApprovalOutcome {
             Self::Program => "program",
             Self::Client => "client",
             Self::Command => "command",
+            Self::Window => "window",
             Self::Session => "session",
             Self::Always => "always",
             Self::Refused => "refused",

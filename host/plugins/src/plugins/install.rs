@@ -135,7 +135,7 @@ impl Installer {
         // The semaphore is never closed, so this cannot fail.
         let permit = self.list_permits.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
-        let record = self.observers.begin(|| Begun {
+        let record = self.observers.begin(None, || Begun {
             principal: None,
             plugin: config.id.clone(),
             digest: Some(*plugin.code().digest()),

@@ -13,7 +13,7 @@ use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemView};
 
 use crate::wasi::{blocking::blocking, store::State};
-use wharf_scope::changes::{At, Change, Changes};
+use wharf_scope::changes::{At, Change, Changes, Opened};
 
 /// What is about to happen at a place.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +66,13 @@ pub(crate) async fn before(
 pub(crate) async fn after_made(changes: Option<Arc<dyn Changes>>, file: Arc<File>) {
     if let Some(changes) = changes {
         blocking(move || changes.made(&file)).await;
+    }
+}
+
+/// Tells that a file or folder was opened to be read.
+pub(crate) fn after_opened(state: &State, file: &File, opened: Opened) {
+    if let Some(changes) = state.told.keeper() {
+        changes.opened(file, opened);
     }
 }
 

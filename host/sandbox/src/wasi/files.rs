@@ -53,7 +53,7 @@ use crate::wasi::{
     store::{Listed, State},
     told::FileStream,
 };
-use wharf_scope::{FileIdentity, identity_of};
+use wharf_scope::{FileIdentity, changes::Opened, identity_of};
 
 /// The interface with exactly the version that wasmtime links. With another version these functions would be added next to wasmtime's own
 /// instead of replacing them; a test with a hostile guest notices that.
@@ -193,12 +193,12 @@ async fn read_directory(state: &mut State, directory: Resource<Descriptor>) -> A
     if !has_room_for_stream(state) {
         return Ok((Err(ErrorCode::InsufficientMemory),));
     }
-    let table = state.filesystem().table;
-    let base = match table.get(&directory)? {
+    let base = match state.filesystem().table.get(&directory)? {
         Descriptor::Dir(base) => Arc::clone(&base.dir),
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
-    let known = Arc::downgrade(&base);
+    changes::after_opened(state, &base, Opened::Folder);
+    let (known, table) = (Arc::downgrade(&base), state.filesystem().table);
     match blocking(move || begin(&base)).await {
         Ok(own) => Ok((Ok(table.push(Entries { base: known, directory: Some(own), read: VecDeque::new() })?),)),
         Err(error) => Ok((Err(error.into()),)),
@@ -402,10 +402,13 @@ async fn open_at(state: &mut State, (at, path_flags, path, open, flags): OpenAt)
         Err(ErrorCode::NoEntry) if is_replaced => return Ok((Err(ErrorCode::IllegalByteSequence),)),
         Err(code) => return Ok((Err(code),)),
     };
-    if let Descriptor::File(file) = &descriptor
-        && is_new
-    {
-        changes::after_made(state.told.keeper(), Arc::clone(&file.file)).await;
+    if let Descriptor::File(file) = &descriptor {
+        if is_new {
+            changes::after_made(state.told.keeper(), Arc::clone(&file.file)).await;
+        }
+        if flags.contains(DescriptorFlags::READ) {
+            changes::after_opened(state, &file.file, Opened::File);
+        }
     }
     let opened = state.filesystem().table.push(descriptor)?;
     state.touched.forget(opened.rep());

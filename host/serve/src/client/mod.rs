@@ -11,3 +11,4 @@ pub mod replicas;
 pub mod seat;
 pub mod server;
 pub mod session;
+mod shown;

@@ -30,6 +30,7 @@ use super::{
     notifier::{self, Listener, Told},
     outbox::Outbox,
     server::Server,
+    shown::ShownSession,
 };
 use wharf_base::{
     ledger::{Account, Accounts, Charge, Charged, no_room},
@@ -123,6 +124,8 @@ pub struct Session {
     uses: AtomicU64,
     /// Counts the session in the metrics, if they are on.
     _counted: Option<CountedSession>,
+    /// Shows the session to the user.
+    pub shown: ShownSession,
 }
 
 /// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the config's epoch
@@ -254,9 +257,12 @@ impl Session {
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
         let mut asks = random_id::id()?;
         asks.truncate(ASK_PREFIX_CHARS);
+        let digest = OnceLock::new();
+        let named = || digest.get_or_init(|| short_digest(&*id)).clone();
+        let shown = ShownSession::new(&server.observers, named, (client.as_ref(), revision), caller.principal());
         Ok(Self {
             id,
-            digest: OnceLock::new(),
+            digest,
             issued,
             revision,
             principal: caller.principal().clone(),
@@ -288,6 +294,7 @@ impl Session {
             stream: Mutex::default(),
             uses: AtomicU64::new(0),
             _counted: server.observers.session(revision),
+            shown,
         })
     }
 
@@ -481,6 +488,7 @@ impl Session {
                     server.scopes.in_place_of(Nothing::Failed)
                 }
             };
+            self.shown.set_roots(&roots);
             *known = Some((now, roots));
         }
     }

@@ -430,7 +430,7 @@ mod tests {
         let (counters, observers) = told();
         let slot = Slot::default();
         for slot in [Some(&slot), Some(&slot), None] {
-            drop(observers.begin(|| begun("a \"tool\"\n", slot)).stop(Ended::TimedOut));
+            drop(observers.begin(None, || begun("a \"tool\"\n", slot)).stop(Ended::TimedOut));
         }
         let text = text(&counters);
         let labels = "gen_ai_tool_name=\"a \\\"tool\\\"\\n\",error_type=\"timeout\"";
@@ -445,7 +445,7 @@ mod tests {
     fn tools_beyond_the_bound_are_others() {
         let (counters, observers) = told();
         for tool in 0..MAX_SERIES {
-            drop(observers.begin(|| begun(&format!("t{tool}"), Some(&Slot::default()))).stop(Ended::Done));
+            drop(observers.begin(None, || begun(&format!("t{tool}"), Some(&Slot::default()))).stop(Ended::Done));
         }
         let (part, rest) = (MAX_SERIES / 4 * 3, MAX_SERIES / 4);
         assert_eq!(counters.operations.entries().len(), part + 1, "the share of one plugin, and `_OTHER`");
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(of(OTHER), u64::try_from(rest).unwrap());
         // The tools of another plugin still have their names.
         for slot in [Some(&Slot::default()), None] {
-            drop(observers.begin(|| begun_by("q", "mine", slot)).stop(Ended::Done));
+            drop(observers.begin(None, || begun_by("q", "mine", slot)).stop(Ended::Done));
         }
         assert_eq!(of("mine"), 2);
     }

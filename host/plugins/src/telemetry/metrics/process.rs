@@ -5,6 +5,8 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+use wharf_base::machine;
+
 use super::family::{Family, Kind, Value};
 
 /// Returns the metrics of the process, with the names that all Prometheus exporters use.
@@ -18,7 +20,7 @@ pub fn families() -> Vec<Family> {
             .in_unit("seconds")
             .of(Value::Fraction(cpu)),
     ];
-    if let Some(bytes) = resident() {
+    if let Some(bytes) = machine::resident() {
         all.push(gauge("process_resident_memory", "Memory of the process").in_unit("bytes").of(Value::Whole(bytes)));
     }
     if let Some(open) = open_files() {
@@ -28,14 +30,6 @@ pub fn families() -> Vec<Family> {
         all.push(gauge("process_max_fds", "The maximum number of open files and sockets").of(Value::Whole(most)));
     }
     all
-}
-
-/// Returns the resident memory: the second number in `statm`, which counts pages.
-#[expect(clippy::disallowed_methods, reason = "a virtual file of the kernel, not a file on disk")]
-fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }
 
 /// Returns the number of open file descriptors.

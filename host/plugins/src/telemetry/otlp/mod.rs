@@ -152,7 +152,7 @@ mod tests {
         let tracer = Some(Arc::clone(&otlp) as Arc<dyn Tracer>);
         let observers = Observers::new(All { tracer, ..All::default() });
         for _ in 0..MAX_QUEUED_RUNS + 10 {
-            let begun = observers.begin(|| Begun {
+            let begun = observers.begin(None, || Begun {
                 principal: None,
                 plugin: "p".into(),
                 digest: Some([1; 32].into()),

@@ -42,6 +42,10 @@ use wharf_plugins::{
     plugins::served::Sharing,
 };
 use wharf_policy::access::call_roots::CallRoots;
+use wharf_window::{
+    board::{self, Board, OpenQuestion},
+    state::{SeenChoice, SeenQuestion},
+};
 
 /// The refusals that are logged, at a limited rate.
 const UNASKABLE: What =
@@ -64,12 +68,11 @@ pub async fn pass(
         return Ok(Some(ApprovalOutcome::Client));
     }
     let gate = Gate::new(ctx, request, confirm, roots);
-    let by = match confirm.asker {
-        Asker::Client => ApprovalOutcome::Client,
-        Asker::Command(_) => ApprovalOutcome::Command,
-    };
     if carried.approval.given == Some(gate.kind.0) {
-        return Ok(Some(by));
+        return Ok(Some(match confirm.asker {
+            Asker::Client => ApprovalOutcome::Client,
+            Asker::Command(_) => ApprovalOutcome::Command,
+        }));
     }
     if let Some(known) = gate.known().await {
         return Ok(Some(known));
@@ -89,10 +92,10 @@ pub async fn pass(
     }
     let answered = match &confirm.asker {
         Asker::Command(command) => ctx.away(gate.ask_program(command)).await,
-        Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
+        Asker::Client => ctx.away(gate.ask_person(offered, carried)).await,
     };
     match answered? {
-        Ok(Decision::Yes(yes)) => {
+        Ok(Decision::Yes(yes, by)) => {
             carried.approval.given = Some(gate.kind.0);
             // While the person decided, the operator may have revoked access of the plugin.
             if request.served.access.is_revoked() {
@@ -189,7 +192,7 @@ struct Gate<'a> {
 
 /// What a person, or the program in place of one, decided about a call.
 enum Decision {
-    Yes(Yes),
+    Yes(Yes, ApprovalOutcome),
     /// A sentence for the model.
     No(String),
 }
@@ -267,13 +270,57 @@ impl<'a> Gate<'a> {
         let told =
             heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string(), self.rule.as_ref()));
         match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
-            Ok(Some(yes)) => Ok(Decision::Yes(yes)),
+            Ok(Some(yes)) => Ok(Decision::Yes(yes, ApprovalOutcome::Command)),
             Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
                 tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
                 let text = "The operator's program for approvals does not work; nothing was run.";
                 Ok(Decision::No(text.into()))
             }
+        }
+    }
+
+    /// Asks the user in the client and in the windows. The first answer counts.
+    async fn ask_person(&self, offered: &Object, carried: &mut Carried) -> Result<Decision, Failed> {
+        let Some((board, mut asked)) = self.shown() else { return self.ask_client(offered, carried).await };
+        let cannot = bridge::missing_capabilities(ClientCapabilities::FORM, &self.ctx.capabilities).is_some();
+        if cannot && board.is_watched() {
+            let answered = tokio::time::timeout(PERSON_TIMEOUT, asked.answered()).await;
+            return Ok(match answered {
+                Ok(word) => self.decided(&word),
+                Err(_) => Decision::No("The user did not answer in the window. Nothing was run.".into()),
+            });
+        }
+        tokio::select! {
+            biased;
+            answered = self.ask_client(offered, carried) => answered,
+            word = asked.answered() => Ok(self.decided(&word)),
+        }
+    }
+
+    /// Shows the question in the windows of the user, as long as the returned guard is held.
+    fn shown(&self) -> Option<(&Board, OpenQuestion)> {
+        let board = self.ctx.server.observers.board()?;
+        let text = heavy(self.request.bytes, || self.subject.whole_text(&self.known_arguments()));
+        let rule = self.rule.as_ref().unwrap_or(&ApprovalRule::Any);
+        let yes = answer::choices(self.request.name, self.longest(), rule);
+        let choices = std::iter::once(("no", "Do not run it".to_owned())).chain(yes);
+        let question = SeenQuestion {
+            session: self.ctx.session.as_ref().map(|session| session.digest().to_owned()),
+            plugin: self.request.served.config.id.clone(),
+            name: board::shown(self.request.name),
+            text,
+            answers: choices.map(|(word, text)| SeenChoice { word: word.to_owned(), text }).collect(),
+            ..SeenQuestion::default()
+        };
+        Some((board, board.ask(self.ctx.party().number(), question)?))
+    }
+
+    /// Returns what a choice in a window means.
+    fn decided(&self, word: &str) -> Decision {
+        match answer::chosen(word, self.longest()) {
+            Some(yes) => Decision::Yes(yes, ApprovalOutcome::Window),
+            None => Decision::No("The user said no in the window; nothing was run.".into()),
         }
     }
 
@@ -329,7 +376,10 @@ impl<'a> Gate<'a> {
 
     fn read(&self, reply: &Value) -> Result<Decision, String> {
         let answer = answer::read(reply, self.longest())?;
-        Ok(answer.map_or_else(|| Decision::No("The client answered no; nothing was run.".into()), Decision::Yes))
+        Ok(match answer {
+            Some(yes) => Decision::Yes(yes, ApprovalOutcome::Client),
+            None => Decision::No("The client answered no; nothing was run.".into()),
+        })
     }
 
     /// Records the refusal, and returns its text for the model.

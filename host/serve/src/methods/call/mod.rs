@@ -15,6 +15,7 @@ mod counted;
 pub mod direct;
 mod failed;
 mod gates;
+mod noted;
 mod parsed;
 mod prompt;
 mod refused;

@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
     /// if approval was asked for.
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<ApprovalOutcome>) -> Recording {
         ctx.set_recorded();
-        ctx.server.observers.begin(|| Begun {
+        ctx.server.observers.begin(Some(ctx.party()), || Begun {
             principal: Some(ctx.principal().clone()),
             plugin: self.served.config.id.clone(),
             digest: Some(*self.served.plugin.code().digest()),

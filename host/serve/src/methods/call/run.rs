@@ -12,6 +12,7 @@ use super::{
     confirm,
     failed::{Failed, Said, Why},
     gates::Passed,
+    noted::NotedFiles,
     parsed::converted,
     request::Request,
 };
@@ -58,10 +59,13 @@ pub async fn run_once<O: Operation>(
         _ => Cow::Borrowed(&served.config.grants),
     };
     let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
-    keep_changes(ctx, request, &mut scope);
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
     let mut record = request.record(ctx, Some(&scope), passed.approval);
+    follow_files(ctx, request, &record, &mut scope);
+    if let Some(session) = ctx.session.as_ref().filter(|_| record.is_shown()) {
+        session.shown.set_roots(roots);
+    }
     record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
@@ -94,19 +98,27 @@ pub async fn run_once<O: Operation>(
     Err(stopped(id, record, lost).await)
 }
 
-/// Has what the run changes in folders kept, so that the operator can take it back.
-fn keep_changes(ctx: &Context, request: &Request<'_>, scope: &mut Scope) {
-    let Some(undo) = ctx.server.undo.as_ref().filter(|_| ctx.server.scopes.rehearsal().is_none()) else { return };
-    let mut writable = scope.directories.iter_mut().filter(|directory| directory.writable).peekable();
-    if writable.peek().is_none() {
-        return;
+/// Has what the run changes in folders kept, so that the operator can take it back, and what it opens noted, if the run is shown.
+fn follow_files(ctx: &Context, request: &Request<'_>, record: &Recording, scope: &mut Scope) {
+    let keeper = keeper(ctx, request, scope);
+    let changes = match (record.files(), keeper) {
+        (None, None) => return,
+        (None, Some(keeper)) => keeper,
+        (Some(files), keeper) => Arc::new(NotedFiles { files, keeper }) as Arc<dyn Changes>,
+    };
+    for directory in &mut scope.directories {
+        directory.changes = Some(Arc::clone(&changes));
+    }
+}
+
+fn keeper(ctx: &Context, request: &Request<'_>, scope: &Scope) -> Option<Arc<dyn Changes>> {
+    let undo = ctx.server.undo.as_ref().filter(|_| ctx.server.scopes.rehearsal().is_none())?;
+    if !scope.directories.iter().any(|directory| directory.writable) {
+        return None;
     }
     let session = ctx.session.as_ref().map_or(&*ctx.server.own_session, |session| session.digest());
     let session = session.chars().take(SESSION_CHARS).collect();
-    let record = undo.record(request.served.config.id.clone(), clip(request.name), session);
-    for directory in writable {
-        directory.changes = Some(Arc::clone(&record) as Arc<dyn Changes>);
-    }
+    Some(undo.record(request.served.config.id.clone(), clip(request.name), session))
 }
 
 /// How many characters of the digest of a session tell it from others.

@@ -1,0 +1,264 @@
+//! The socket of a process, on which windows read its board. It lies in a folder of its user, which no plugin can reach.
+
+#![expect(clippy::disallowed_methods, reason = "the folder of the sockets is made and read here")]
+
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io::{self, ErrorKind},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream, unix::OwnedReadHalf},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    board::Board,
+    state::{SeenAnswer, SeenState},
+};
+
+/// The windows that read at once.
+const MAX_WINDOWS: usize = 8;
+/// The least time between two lines.
+const PACE: Duration = Duration::from_millis(250);
+/// The time after which a line is sent although nothing was posted: the memory and the files of calls that run change without it.
+const TICK: Duration = Duration::from_secs(2);
+/// How long a window may take to read a line.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The bytes of a line from a window.
+const MAX_ANSWER_BYTES: u64 = 4096;
+/// The sockets of other processes that are looked at when this one begins.
+const MAX_SWEPT: usize = 256;
+
+/// Adds to a state what is not on the board.
+pub type Complete = dyn Fn(&mut SeenState) + Send + Sync;
+
+/// A listening socket. Its file is removed when this is dropped.
+pub struct WindowSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl WindowSocket {
+    /// Makes the folder, and listens on a socket in it. Sockets of processes that are gone are removed.
+    ///
+    /// # Errors
+    /// If the folder belongs to another user, others may enter it, or the path is too long for a socket.
+    pub fn bind(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        check_folder(folder)?;
+        sweep(folder);
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+        let path = folder.join(format!("{}-{}.sock", std::process::id(), wharf_base::text::hex(&number)));
+        let listener = UnixListener::bind(&path)?;
+        let socket = Self { listener, path };
+        fs::set_permissions(&socket.path, Permissions::from_mode(0o600))?;
+        Ok(socket)
+    }
+
+    /// Serves windows for as long as this is polled.
+    pub async fn serve(self, board: Arc<Board>, complete: Arc<Complete>) {
+        let (places, mut windows) = (Arc::new(Semaphore::new(MAX_WINDOWS)), JoinSet::new());
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                Some(_) = windows.join_next() => continue,
+            };
+            let Ok((stream, _)) = accepted else {
+                // Such as too many open files.
+                sleep(TICK).await;
+                continue;
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            if !is_own(&stream) {
+                continue;
+            }
+            let (board, complete) = (Arc::clone(&board), Arc::clone(&complete));
+            windows.spawn(async move {
+                // It ends when the window is gone.
+                show(stream, &board, &*complete).await.ok();
+                drop(place);
+            });
+        }
+    }
+}
+
+impl Drop for WindowSocket {
+    fn drop(&mut self) {
+        fs::remove_file(&self.path).ok();
+    }
+}
+
+/// Checks that a folder belongs to this user, that no link leads to it, and that nobody else may enter it.
+///
+/// # Errors
+/// If that is not so.
+pub fn check_folder(folder: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    if own {
+        return Ok(());
+    }
+    let text = format!("{} is not a folder that only this user may enter", wharf_base::text::path(folder));
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+/// Whether the other end belongs to this user, or to root.
+pub fn is_own(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Removes the sockets on which nobody listens any more.
+fn sweep(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SWEPT);
+    for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "sock")) {
+        let gone = std::os::unix::net::UnixStream::connect(&path).is_err_and(|error| is_gone(&error));
+        if gone {
+            fs::remove_file(path).ok();
+        }
+    }
+}
+
+/// Whether the error of a connection says that nobody listens on the socket.
+pub fn is_gone(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused
+}
+
+/// Shows the board to a window, until it is gone.
+async fn show(stream: UnixStream, board: &Board, complete: &Complete) -> io::Result<()> {
+    let _watching = board.watched();
+    let (from, mut to) = stream.into_split();
+    let mut from = BufReader::new(from);
+    let (mut changes, mut at) = (board.changes(), 0);
+    let mut said = Vec::new();
+    loop {
+        changes.mark_unchanged();
+        let (mut state, last) = board.since(at);
+        complete(&mut state);
+        let mut line = serde_json::to_vec(&state)?;
+        line.push(b'\n');
+        timeout(WRITE_TIMEOUT, to.write_all(&line)).await??;
+        at = last;
+        let paced = async {
+            sleep(PACE).await;
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = sleep(TICK) => {}
+            }
+        };
+        tokio::pin!(paced);
+        loop {
+            tokio::select! {
+                () = &mut paced => break,
+                read = answer(&mut from, &mut said) => match read? {
+                    Some(answer) => _ = board.answer(answer),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}
+
+/// Reads an answer. `said`: what was read of its line. `None`: the window is gone.
+async fn answer(from: &mut BufReader<OwnedReadHalf>, said: &mut Vec<u8>) -> io::Result<Option<SeenAnswer>> {
+    let left = MAX_ANSWER_BYTES.saturating_sub(said.len() as u64);
+    from.take(left).read_until(b'\n', said).await?;
+    if said.last() != Some(&b'\n') {
+        return Ok(None);
+    }
+    let answer = serde_json::from_slice(said)?;
+    said.clear();
+    Ok(Some(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{SeenCall, SeenChoice, SeenEnded, SeenProcess, SeenQuestion};
+
+    async fn line(from: &mut BufReader<UnixStream>) -> SeenState {
+        let mut line = String::new();
+        from.read_line(&mut line).await.unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_window_reads_the_board_and_answers() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("window");
+        let socket = WindowSocket::bind(&folder).unwrap();
+        let path = socket.path.clone();
+        let board = Board::new(SeenProcess { pid: 7, ..SeenProcess::default() });
+        let complete: Arc<Complete> = Arc::new(|state| state.process.resident = Some(9));
+        let serving = tokio::spawn(socket.serve(Arc::clone(&board), complete));
+        let mut window = BufReader::new(UnixStream::connect(&path).await.unwrap());
+        let first = line(&mut window).await;
+        assert_eq!((first.process.pid, first.process.resident, first.calls.len()), (7, Some(9), 0));
+        let choice = SeenChoice { word: "once".into(), text: String::new() };
+        let question = SeenQuestion { answers: vec![choice], ..SeenQuestion::default() };
+        let mut open = board.ask(1, question).unwrap();
+        let asked = line(&mut window).await;
+        let said = format!("{{\"question\":{},\"word\":\"once\"}}\n", asked.questions[0].id);
+        // In parts, which belong together.
+        for part in [&said[..9], &said[9..]] {
+            window.get_mut().write_all(part.as_bytes()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(open.answered().await, "once");
+        board.begin(1, SeenCall { name: "a".into(), ..SeenCall::default() }).end(SeenEnded::default(), |_| {});
+        while line(&mut window).await.calls.is_empty() {}
+        serving.abort();
+        serving.await.unwrap_err();
+        assert!(!path.exists(), "its file goes with it");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_answer_ends_the_connection() {
+        let place = tempfile::tempdir().unwrap();
+        let socket = WindowSocket::bind(&place.path().join("window")).unwrap();
+        let path = socket.path.clone();
+        let board = Board::new(SeenProcess::default());
+        tokio::spawn(socket.serve(board, Arc::new(|_| {})));
+        for said in [b"what\n".to_vec(), vec![b'x'; 8192]] {
+            let mut window = BufReader::new(UnixStream::connect(&path).await.unwrap());
+            line(&mut window).await;
+            window.get_mut().write_all(&said).await.ok();
+            let mut rest = Vec::new();
+            window.read_to_end(&mut rest).await.ok();
+        }
+    }
+
+    #[tokio::test]
+    async fn sockets_of_processes_that_are_gone_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("window");
+        DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        let left = folder.join("1-a.sock");
+        drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+        let one = WindowSocket::bind(&folder).unwrap();
+        assert!(!left.exists());
+        let other = WindowSocket::bind(&folder).unwrap();
+        assert!(one.path.exists() && other.path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("window");
+        DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        check_folder(&folder).unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        check_folder(&link).unwrap_err();
+        fs::set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
+        check_folder(&folder).unwrap_err();
+    }
+}
