@@ -1,7 +1,7 @@
 //! What a wharf shows the windows of its user: read from its socket, with the real binary.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what plugins are to read, and look for sockets")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -18,50 +18,62 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a line may take that has to come.
+/// How long a state may take that has to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A window on one process.
-struct Window(BufReader<UnixStream>);
+struct Window {
+    socket: BufReader<UnixStream>,
+    /// The calls that have ended and were not asked for yet.
+    ended: Vec<Value>,
+}
 
 impl Window {
     async fn open(folder: &Folder) -> Self {
-        Self(BufReader::new(UnixStream::connect(&sockets(folder)[0]).await.unwrap()))
+        let socket = UnixStream::connect(&sockets(folder)[0]).await.unwrap();
+        Self { socket: BufReader::new(socket), ended: Vec::new() }
     }
 
     async fn line(&mut self) -> Value {
         let mut line = String::new();
-        timeout(PATIENCE, self.0.read_line(&mut line)).await.expect("a line").unwrap();
-        serde_json::from_str(&line).unwrap()
+        self.socket.read_line(&mut line).await.unwrap();
+        let state: Value = serde_json::from_str(&line).unwrap();
+        let calls = state["calls"].as_array().unwrap().iter();
+        self.ended.extend(calls.filter(|call| !call["ended"].is_null()).cloned());
+        state
     }
 
     /// Returns the first state of which this is true.
     async fn until(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let state = self.line().await;
-            if is_so(&state) {
-                return state;
+        let found = async {
+            loop {
+                let state = self.line().await;
+                if is_so(&state) {
+                    return state;
+                }
             }
-        }
+        };
+        timeout(PATIENCE, found).await.expect("a state")
     }
 
-    /// Returns the call of this tool when it has ended.
+    /// Returns the next call of this tool that has ended.
     async fn ended(&mut self, tool: &str) -> Value {
-        let of = |state: &Value| {
-            let calls = state["calls"].as_array().unwrap().iter();
-            calls.clone().find(|call| call["name"] == tool && !call["ended"].is_null()).cloned()
-        };
-        of(&self.until(|state| of(state).is_some()).await).unwrap()
+        loop {
+            if let Some(at) = self.ended.iter().position(|call| call["name"] == tool) {
+                return self.ended.remove(at);
+            }
+            self.until(|state| state["calls"] != json!([])).await;
+        }
     }
 
     async fn answer(&mut self, question: &Value, word: &str) {
         let line = format!("{}\n", json!({ "question": question["id"], "word": word }));
-        self.0.get_mut().write_all(line.as_bytes()).await.unwrap();
+        self.socket.get_mut().write_all(line.as_bytes()).await.unwrap();
     }
 }
 
 fn folder_of_sockets(folder: &Folder) -> PathBuf {
-    folder.join("state/wharf/windows")
+    folder.home().join(".local/state/wharf/windows")
 }
 
 fn sockets(folder: &Folder) -> Vec<PathBuf> {
@@ -149,6 +161,7 @@ async fn a_question_is_answered_in_the_window_or_in_the_client() {
     window.answer(&shown, "no").await;
     let said = pipe.answer(&call).await.unwrap();
     assert!(is_error(&said) && said.to_string().contains("said no in the window"), "{said}");
+    assert_eq!(window.ended("write_file").await["approval"], "refused");
     assert!(!fs::exists(&path).unwrap());
 
     // A yes in the client: the question leaves the window, where an answer has no effect any more.
