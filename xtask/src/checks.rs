@@ -38,7 +38,7 @@ struct Check {
 /// The minutes of `cargo xtask test`, after `cargo xtask demo`.
 const TEST_MINUTES: f32 = 16.0;
 
-const CHECKS: [Check; 20] = [
+const CHECKS: [Check; 21] = [
     Check {
         name: "tidy",
         what: "rules of this project that the compiler does not check; a part of `test`",
@@ -184,6 +184,14 @@ const CHECKS: [Check; 20] = [
         merge: None,
         release: Some((&[], 2.0)),
         run: |root, _| search::check(root),
+    },
+    Check {
+        name: "window",
+        what: "the page of `wharf open` in Chromium, by keyboard, with a checker of accessibility; --pictures draws those of docs/window.md",
+        needs: "npm, Debian",
+        merge: None,
+        release: Some((&[], 1.5)),
+        run: others::window,
     },
     Check {
         name: "service",

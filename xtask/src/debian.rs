@@ -89,8 +89,9 @@ fn starts(folder: &Path, path: &str) -> bool {
     })
 }
 
-/// The folders of unpacked libraries: the common one, and that of Nix.
+/// The folders of unpacked libraries: the common one, and those of Nix and of sound, which Chromium is linked to.
 fn libraries(folder: &Path) -> String {
     let common = format!("usr/lib/{}-linux-gnu", env::consts::ARCH);
-    [common, "usr/lib/nix".into()].map(|one| folder.join(one).display().to_string()).join(":")
+    let sound = format!("{common}/pulseaudio");
+    [common, "usr/lib/nix".into(), sound].map(|one| folder.join(one).display().to_string()).join(":")
 }

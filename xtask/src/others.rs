@@ -6,7 +6,7 @@ use std::{path::Path, process::Command};
 use anyhow::{Context, Result};
 
 use crate::{
-    c, installed, run,
+    c, debian, installed, run,
     tree::{plugins, prepare, wharf},
 };
 
@@ -48,6 +48,24 @@ pub fn agents(root: &Path, rest: &[String]) -> Result<()> {
     command.arg(root.join("tests/agents/agents.mjs")).arg("--bin").arg(wharf());
     command.arg("--plugins").arg(plugins()).arg("--target").arg(root.join("target/agents")).args(rest);
     run(&mut command).context("an agent failed, or there is no Node.js 20 or newer, or npm")
+}
+
+/// Uses the page of `wharf open` in Chromium. `--pictures` draws its views for the documentation.
+pub fn window(root: &Path, rest: &[String]) -> Result<()> {
+    prepare(&[])?;
+    let (source, target) = (root.join("tests/window"), root.join("target/window"));
+    installed::npm(&source, &target)?;
+    let chromium = debian::program(root, "chromium", "usr/lib/chromium/chromium")?;
+    let mut command = Command::new("node");
+    command.arg(source.join("page.mjs")).arg("--bin").arg(wharf()).arg("--plugins").arg(plugins());
+    command.arg("--modules").arg(target).arg("--chromium").arg(chromium.get_program());
+    // For Chromium alone, and not for Node.js.
+    let libraries = chromium.get_envs().find_map(|(name, value)| value.filter(|_| name == "LD_LIBRARY_PATH"));
+    command.arg("--libraries").arg(libraries.unwrap_or_default());
+    if rest.iter().any(|argument| argument == "--pictures") {
+        command.arg("--pictures").arg(root.join("docs/pictures"));
+    }
+    run(&mut command).context("the page failed, or there is no Node.js 22 or newer, npm or Chromium")
 }
 
 /// Logs in to wharf with official clients through a third-party identity provider.
