@@ -73,7 +73,7 @@ impl Window {
 }
 
 fn folder_of_sockets(folder: &Folder) -> PathBuf {
-    folder.home().join(".local/state/wharf/windows")
+    folder.home().join(".local/state/wharf/window")
 }
 
 fn sockets(folder: &Folder) -> Vec<PathBuf> {

@@ -40,6 +40,9 @@ pub mod request_state;
 pub mod rewrite;
 pub mod session_id;
 pub mod slot;
+#[cfg(target_os = "linux")]
+mod sock_diag;
+pub mod socket_owner;
 pub mod state_keys;
 pub mod text;
 pub mod whole;

@@ -2,7 +2,13 @@
 //! wharfs of the user tell (`wharf open`).
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
+pub mod actions;
 pub mod board;
+pub mod page;
 pub mod socket;
 pub mod state;
+#[cfg(test)]
+mod tests;
+pub mod viewer;

@@ -89,7 +89,7 @@ pub struct SeenCall {
     pub id: u64,
     /// The session, if it belongs to one.
     pub session: Option<String>,
-    /// The plugin; empty if there is none of that name.
+    /// The plugin; empty if no plugin has that name.
     pub plugin: String,
     /// The name of the tool or prompt, or the URI of the resource.
     pub name: String,

@@ -2,6 +2,7 @@
 //! that text from clients and plugins cannot deceive the terminal; elsewhere the JSON of the file is printed.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     io::{BufRead, BufReader, IsTerminal, Read, Write},
     path::{Path, PathBuf},
@@ -83,7 +84,7 @@ fn verify_all(logs: &[PathBuf], heads: &[Hash]) -> Result<ExitCode> {
     let (mut whole, mut found) = (true, Vec::new());
     for log in logs {
         let prefix = if logs.len() == 1 { String::new() } else { format!("{}: ", log.display()) };
-        match verify(log, &prefix, heads)? {
+        match verify(log, &prefix, heads, &mut print)? {
             Some(verified) => found.push(verified),
             None => whole = false,
         }
@@ -106,8 +107,13 @@ fn verify_all(logs: &[PathBuf], heads: &[Hash]) -> Result<ExitCode> {
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Verifies one log. Returns `None` if it is broken. `prefix`: the beginning of each line that is printed about a whole log.
-fn verify(path: &Path, prefix: &str, heads: &[Hash]) -> Result<Option<Verifier>> {
+/// Verifies one log. Returns `None` if it is broken. `prefix`: the beginning of each line about a whole log. `say`: takes the lines.
+fn verify(
+    path: &Path,
+    prefix: &str,
+    heads: &[Hash],
+    say: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<Option<Verifier>> {
     let mut verifier = Verifier::new(heads);
     let files = files::open_all(path)?;
     let count = files.len();
@@ -118,13 +124,13 @@ fn verify(path: &Path, prefix: &str, heads: &[Hash]) -> Result<Option<Verifier>>
         while let Some(line) = next_line(&mut reader, &mut rest)? {
             number += 1;
             if let Err(wrong) = verifier.line(&line) {
-                print(&format!("BROKEN at {}:{number}: {wrong}", file.display()))?;
+                say(&format!("BROKEN at {}:{number}: {wrong}", file.display()))?;
                 return Ok(None);
             }
         }
         if !rest.is_empty() {
             if file != path {
-                print(&format!(
+                say(&format!(
                     "BROKEN at {}:{}: the line is incomplete, and others follow",
                     file.display(),
                     number + 1
@@ -136,12 +142,12 @@ fn verify(path: &Path, prefix: &str, heads: &[Hash]) -> Result<Option<Verifier>>
     }
     let last = verifier.head();
     match verifier.first {
-        None => print(&format!("{prefix}ok: the log has no lines yet"))?,
+        None => say(&format!("{prefix}ok: the log has no lines yet"))?,
         Some(first) => {
             let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-            print(&format!("{prefix}ok: lines {first} to {}, in {files}; the head is {}", last.seq, hex(&last.hash)))?;
+            say(&format!("{prefix}ok: lines {first} to {}, in {files}; the head is {}", last.seq, hex(&last.hash)))?;
             if first > 1 {
-                print(&format!(
+                say(&format!(
                     "{prefix}note: the {} lines before line {first} are missing: rotation has removed them, or someone else has",
                     first - 1
                 ))?;
@@ -149,14 +155,47 @@ fn verify(path: &Path, prefix: &str, heads: &[Hash]) -> Result<Option<Verifier>>
         }
     }
     for (hash, seq) in &verifier.found {
-        print(&format!("{prefix}note: --head {} is the hash of line {seq}", hex(hash)))?;
+        say(&format!("{prefix}note: --head {} is the hash of line {seq}", hex(hash)))?;
     }
     if let Some(bytes) = unfinished {
-        print(&format!(
+        say(&format!(
             "{prefix}note: an unfinished line of {bytes} bytes follows: it is being written, or wharf was killed"
         ))?;
     }
     Ok(Some(verifier))
+}
+
+/// Verifies one log. Returns whether it is unbroken, and what was found out.
+pub fn verdict(path: &Path) -> Result<(bool, Vec<String>)> {
+    let mut lines = Vec::new();
+    let verified = verify(path, "", &[], &mut |line| {
+        lines.push(escaped(line));
+        Ok(())
+    })?;
+    Ok((verified.is_some(), lines))
+}
+
+/// Returns the last lines that contain a text, as they are printed for people, the newest one first.
+pub fn last_lines(path: &Path, search: &str, most: usize) -> Result<Vec<String>> {
+    let mut last = VecDeque::new();
+    for (_, opened) in files::open_all(path)? {
+        let (mut reader, mut rest) = (BufReader::new(opened), Vec::new());
+        while let Some(line) = next_line(&mut reader, &mut rest)? {
+            let text = String::from_utf8_lossy(&line);
+            let text = for_people(&serde_json::from_str(&text).unwrap_or_default(), &text);
+            if text.contains(search) {
+                last.push_front(text);
+                last.truncate(most);
+            }
+        }
+    }
+    Ok(last.into())
+}
+
+/// Returns the audit log that a config turns on, whether or not this process has the variables of the server.
+pub fn path_of(config: &Path) -> Result<PathBuf> {
+    let config = super::file::File::existing(Some(config))?.config_elsewhere()?;
+    Ok(config.startup.audit.as_ref().context("there is no [audit] in this config")?.file.clone())
 }
 
 fn show(which: &AuditLines) -> Result<ExitCode> {
@@ -198,7 +237,7 @@ fn tail(which: &AuditLines, lines: usize) -> Result<ExitCode> {
     });
     let mut open = files::open_all(&path)?;
     let (_, newest) = open.pop().context("there is no such audit log")?;
-    let mut last = std::collections::VecDeque::new();
+    let mut last = VecDeque::new();
     let mut keep = |line: Vec<u8>| {
         if shown(which, json, &line).is_some() {
             last.push_back(line);
@@ -334,6 +373,7 @@ fn for_people(entry: &Value, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wharf_plugins::audit::chain::Head;
 
     use super::*;
 
@@ -370,6 +410,26 @@ mod tests {
         assert_eq!(for_people(&json!(null), "x\u{1b}"), "unreadable: x\\u{1b}");
         let begun = json!({ "event": "begun", "mcp.method.name": "tools/call" });
         assert_eq!(for_people(&begun, ""), "begun tools/call");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test writes a log")]
+    fn the_last_lines_that_contain_a_text_are_found_and_a_changed_one_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.jsonl");
+        let (mut head, mut bytes) = (Head::NONE, Vec::new());
+        for name in ["x1", "y", "x2"] {
+            let members = json!({ "event": "call", "gen_ai.tool.name": name }).to_string();
+            head = head.append(b"", members.trim_matches(['{', '}']).as_bytes(), &mut bytes);
+        }
+        std::fs::write(&log, &bytes).unwrap();
+        assert_eq!(last_lines(&log, "x", 10).unwrap(), ["call  x2", "call  x1"]);
+        assert_eq!(last_lines(&log, "", 1).unwrap(), ["call  x2"]);
+        let (is_whole, lines) = verdict(&log).unwrap();
+        assert!(is_whole && lines[0].starts_with("ok: lines 1 to 3"), "{lines:?}");
+        std::fs::write(&log, String::from_utf8(bytes).unwrap().replace("\"y\"", "\"z\"")).unwrap();
+        let (is_whole, lines) = verdict(&log).unwrap();
+        assert!(!is_whole && lines[0].starts_with("BROKEN at "), "{lines:?}");
     }
 
     #[test]

@@ -52,6 +52,24 @@ impl Edited {
         }
     }
 
+    /// Whether the config has a table of the plugin.
+    pub fn names(&self, id: &str) -> bool {
+        self.0.get("plugins").and_then(|plugins| plugins.get(id)).is_some_and(Item::is_table_like)
+    }
+
+    /// Grants what options `--allow` would grant, given as the table of grants that stands for them.
+    pub fn allow_given(&mut self, id: &str, given: &toml::Table) -> Result<()> {
+        for (key, value) in given {
+            match value {
+                toml::Value::Array(entries) => {
+                    entries.iter().try_for_each(|entry| self.add_grant(id, key, &entry.to_string()))?;
+                }
+                value => self.set_grant(id, key, &value.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
     /// Adds an entry to a grant that is a list, unless it is there already.
     fn add_grant(&mut self, id: &str, key: &str, entry: &str) -> Result<()> {
         let (grants, entry) = (child(self.plugin(id)?, "grants")?, parsed(entry)?);

@@ -132,6 +132,13 @@ impl File {
 
     /// Writes the edited config, and prints the removed and added lines, then the lines of `more`.
     pub fn write(&self, more: &[String]) -> Result<()> {
+        let lines = self.save()?.into_iter().chain(more.iter().cloned());
+        let printed: Result<()> = lines.into_iter().try_for_each(|line| print(&line));
+        printed.with_context(|| format!("{} was written, but its changes could not be printed", text::path(&self.path)))
+    }
+
+    /// Writes the edited config, and returns lines that say so, with the removed and added ones.
+    pub fn save(&self) -> Result<Vec<String>> {
         let shown = changes(&self.unedited, &self.edited.text())?;
         if read(&self.path)? != self.before {
             return Err(changed_meanwhile(&self.path));
@@ -142,9 +149,7 @@ impl File {
             guard::check_trusted_directory(folder, "folder of the config")?;
         }
         replace(&self.path, self.text().as_bytes(), PRIVATE_MODE)?;
-        let lines = [format!("wrote {}", text::path(&self.path))].into_iter().chain(shown).chain(more.iter().cloned());
-        let printed: Result<()> = lines.into_iter().try_for_each(|line| print(&line));
-        printed.with_context(|| format!("{} was written, but its changes could not be printed", text::path(&self.path)))
+        Ok([format!("wrote {}", text::path(&self.path))].into_iter().chain(shown).collect())
     }
 }
 

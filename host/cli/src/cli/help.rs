@@ -15,7 +15,10 @@ use wharf_config::config;
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Use plugins", &["run", "serve", "install", "adopt", "call", "inspect", "check"]),
     ("Write plugins", &["new", "build", "dev", "test", "pack", "publish"]),
-    ("Operate wharf", &["add", "grant", "remove", "update", "lock", "audit", "undo", "approvals", "keys", "cache"]),
+    (
+        "Operate wharf",
+        &["add", "grant", "remove", "update", "lock", "open", "audit", "undo", "approvals", "keys", "cache"],
+    ),
 ];
 
 /// Returns the program with a help that lists its commands in groups.

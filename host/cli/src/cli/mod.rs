@@ -35,6 +35,7 @@ mod machine;
 mod manager;
 mod missing_grants;
 mod new;
+mod open;
 mod pack;
 mod packaged;
 mod person;
@@ -139,6 +140,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Audit(command) => audit::run(command),
         Command::Cache(command) => cache::run(&command),
         Command::Undo(command) => undo::run(&command),
+        Command::Open(command) => open::run(command).await,
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
         Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 
 use super::{arguments::OnePlugin, check::granted, file::File, load::print};
 use wharf_base::{
@@ -20,6 +20,17 @@ use wharf_policy::access::{
 /// `what`: the kinds and entries to revoke; nothing means all of them.
 pub fn run(OnePlugin { id, config }: &OnePlugin, what: &[String]) -> Result<ExitCode> {
     let mut file = File::existing(config.config.as_deref())?;
+    let (lines, problem) = taken(&mut file, id, what)?;
+    file.write(&lines)?;
+    if let Some(problem) = problem {
+        print(&format!("FAILED: {problem:#}; a running wharf keeps its grants until this is fixed"))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Revokes grants in a config that is not written yet. Returns what to say about it, and what is wrong with the config and was wrong before.
+pub fn taken(file: &mut File, id: &str, what: &[String]) -> Result<(Vec<String>, Option<Error>)> {
     // Problems that the config already has do not prevent revoking a grant.
     let was_right = file.problem().is_none();
     let before = match file.grants(id) {
@@ -64,12 +75,7 @@ pub fn run(OnePlugin { id, config }: &OnePlugin, what: &[String]) -> Result<Exit
         bail!("without that the config would be invalid, so nothing was written: {problem:#}");
     }
     lines.push(format!("granted: {}", granted(&after.describe())));
-    file.write(&lines)?;
-    if let Some(problem) = problem {
-        print(&format!("FAILED: {problem:#}; a running wharf keeps its grants until this is fixed"))?;
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok((lines, problem))
 }
 
 /// The access that remains to something that is revoked.

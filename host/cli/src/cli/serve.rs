@@ -156,7 +156,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     // Starting. Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the
     // process.
     let (mut ends, hangup) = (Ends::new()?, signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?);
-    let operator = Operator::start(Setup { enters: true, windows: config::windows_folder(), ..setup })?;
+    let operator = Operator::start(Setup { enters: true, windows: config::window_folder(), ..setup })?;
     operator.require_one_of(named);
     let opened = open(&operator, http).await;
     if opened.is_err() {

@@ -16,9 +16,7 @@ use wharf_config::config::undo_folder;
 const LISTED_PATHS: usize = 5;
 
 pub fn run(command: &Undo) -> Result<ExitCode> {
-    let folder = undo_folder().context("there is no home directory, so nothing is kept of what calls change")?;
-    // What is kept is made by servers, whose config bounds it.
-    let store = UndoStore::new(folder, 0);
+    let store = store()?;
     let all = store.all().context("cannot read what is kept of calls")?;
     let Undo { which, last, force } = command;
     let chosen: Vec<&ChangedCall> = match which {
@@ -39,6 +37,13 @@ pub fn run(command: &Undo) -> Result<ExitCode> {
         }
     };
     take_back(&store, &chosen, *force)
+}
+
+/// Returns what is kept of calls.
+pub fn store() -> Result<UndoStore> {
+    let folder = undo_folder().context("there is no home directory, so nothing is kept of what calls change")?;
+    // What is kept is made by servers, whose config bounds it.
+    Ok(UndoStore::new(folder, 0))
 }
 
 fn list(all: &[ChangedCall]) -> Result<ExitCode> {

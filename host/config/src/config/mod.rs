@@ -68,7 +68,7 @@ pub use settings::{Settings, to_json};
 pub use source::{BuiltIn, Located, PluginSource, SourceState};
 pub use state_keys::StateKeySource;
 pub use telemetry::Telemetry;
-pub use trusted::{registry, undo_folder, windows_folder};
+pub use trusted::{registry, undo_folder, window_folder};
 
 /// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {

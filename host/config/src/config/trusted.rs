@@ -23,8 +23,8 @@ use wharf_policy::access::{protected::Protected, registry::Registry};
 const REGISTRY: &str = "trusted";
 /// The folder in the state folder with what calls have changed.
 const UNDO: &str = "undo";
-/// The folder in the state folder with the sockets on which windows read what each wharf does.
-const WINDOWS: &str = "windows";
+/// The folder in the state folder with the sockets of the wharfs that run.
+const WINDOW: &str = "window";
 
 /// Returns what a config protects by what is written in it. A path that cannot be made absolute names no file. `file`: the config itself.
 pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
@@ -123,7 +123,7 @@ pub fn always() -> Protected {
         all.file(folder.join("*"));
         all.tree(folder.join(REGISTRY));
         all.tree(folder.join(UNDO));
-        all.tree(folder.join(WINDOWS));
+        all.tree(folder.join(WINDOW));
     }
     for folder in cache_dirs() {
         all.tree(folder);
@@ -143,10 +143,10 @@ pub fn undo_folder() -> Option<PathBuf> {
     state_dirs().first().map(|folder| folder.join(UNDO))
 }
 
-/// Returns the folder of the sockets on which windows read what each wharf of this user does: `windows` in the state folder. `None`: there is
-/// no home directory.
-pub fn windows_folder() -> Option<PathBuf> {
-    state_dirs().first().map(|folder| folder.join(WINDOWS))
+/// Returns the folder with the sockets on which the wharfs of this user tell windows what they do: `$XDG_STATE_HOME/wharf/window`, else
+/// `~/.local/state/wharf/window`. `None`: there is no home directory.
+pub fn window_folder() -> Option<PathBuf> {
+    state_dirs().first().map(|folder| folder.join(WINDOW))
 }
 
 /// Returns the registry of what all wharfs of this user protect: the folder `trusted` in each state folder.

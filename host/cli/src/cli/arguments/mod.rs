@@ -13,7 +13,7 @@ pub use self::{
     call::{Call, Parts},
     install::{Adopt, AsGiven, Given, Install},
     line_place::{Place, tell_of_folders, typed},
-    run::{Allowed, ConfigFile, Log, LogFormat, Run, grants, of_line},
+    run::{Allowed, ConfigFile, Log, LogFormat, Run, grants, of_line, parse_allow},
     supply::{Add, Grant, Lock, OnePlugin, Publish, Update},
 };
 
@@ -104,6 +104,8 @@ pub enum Command {
     /// Verify or print the audit log that [audit] in the config turns on
     #[command(subcommand)]
     Audit(Audit),
+    /// Show in the browser what all your wharfs do; allow it there, and take it back
+    Open(Open),
     /// List what calls have changed in folders, and take it back
     Undo(Undo),
     /// List or revoke the permanent approvals of calls that you gave
@@ -136,6 +138,18 @@ pub enum CacheCommand {
         #[arg(long)]
         all: bool,
     },
+}
+
+/// Serves a page to this machine alone, until Ctrl-C, and opens it in the browser: the sessions and calls of all wharfs that run under your
+/// account, what was refused and what would allow it, the calls that wait for you, the plugins, and what calls have changed
+#[derive(Debug, Args)]
+pub struct Open {
+    /// The port of this machine to listen on (default: one that is free)
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+    /// Print the link, and do not start the browser
+    #[arg(long)]
+    pub no_browser: bool,
 }
 
 #[derive(Debug, Args)]

@@ -156,7 +156,7 @@ fn parse_instances(text: &str) -> Result<Instances> {
     }
 }
 
-pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
+pub fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some((key @ ("http" | "http-write" | "http-private"), url)) => {

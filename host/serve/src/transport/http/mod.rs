@@ -16,7 +16,6 @@ pub mod listener;
 pub mod listens;
 mod login;
 mod one_timer;
-mod owner;
 pub mod paced;
 pub mod refused;
 mod replica;
@@ -24,8 +23,6 @@ pub mod reply;
 pub mod resume;
 pub mod routes;
 pub mod sessions;
-#[cfg(target_os = "linux")]
-mod sock_diag;
 pub mod socket;
 mod sse;
 pub mod sse_legacy;

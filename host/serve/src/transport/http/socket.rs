@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixSocket, UnixStream};
 
-use super::{connections::Remote, owner};
-use wharf_base::{guard::check_trusted_directory, paths::FileId};
+use super::connections::Remote;
+use wharf_base::{guard::check_trusted_directory, paths::FileId, socket_owner};
 
 /// How many connections may wait to be accepted at a Unix socket.
 const BACKLOG: u32 = 1024;
@@ -92,7 +92,8 @@ impl Socket {
     /// this machine alone, or the system does not say who holds the other end of a connection.
     pub fn serve_owner(&mut self) -> bool {
         let Kind::Tcp { listener, for_owner } = &mut self.0 else { return false };
-        *for_owner = listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) && owner::is_known(listener);
+        *for_owner =
+            listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) && socket_owner::is_known(listener);
         *for_owner
     }
 
@@ -128,7 +129,7 @@ impl Socket {
                     // Small answers are sent at once. Without this option they would only be slower, so an error does not matter.
                     stream.set_nodelay(true).ok();
                     // Asked now, because a later connection from the same port may be another user's.
-                    let own = !for_owner || owner::is_own(&stream);
+                    let own = !for_owner || socket_owner::is_own(&stream);
                     let remote = if own { Remote::Address(peer.ip()) } else { Remote::OtherUser(peer.ip()) };
                     (Accepted::Tcp(stream), remote)
                 }),
