@@ -119,8 +119,14 @@ try {
     throw new Error(`${words} cannot be reached by keyboard`);
   }
   /** Waits until the page says this. It is brought up to date while it is open. */
-  const says = (words) =>
-    page.waitForFunction((wanted) => document.body.innerText.includes(wanted), { timeout: PATIENCE }, words);
+  async function says(words) {
+    const found = (wanted) => document.body.textContent.includes(wanted);
+    try {
+      await page.waitForFunction(found, { timeout: PATIENCE }, words);
+    } catch {
+      throw new Error(`the page does not say ${words}, but\n${await page.evaluate(() => document.body.innerText)}\n${problems.join("\n")}`);
+    }
+  }
 
   /** Checks how a view looks in the two colour schemes and on a phone, and draws it. */
   async function look(name) {

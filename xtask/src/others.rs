@@ -65,7 +65,7 @@ pub fn window(root: &Path, rest: &[String]) -> Result<()> {
     if rest.iter().any(|argument| argument == "--pictures") {
         command.arg("--pictures").arg(root.join("docs/pictures"));
     }
-    run(&mut command).context("the page failed, or there is no Node.js 22 or newer, npm or Chromium")
+    run(&mut command).context("the page failed, or there is no Node.js 20 or newer, npm or Chromium")
 }
 
 /// Logs in to wharf with official clients through a third-party identity provider.

@@ -37,7 +37,8 @@ pub async fn events(State(shared): State<Arc<Shared>>) -> Response {
         }
         // An error: the time is up, or the viewer is gone.
         timeout_at(end, changes.changed()).await.ok()?.ok()?;
-        let event = Event::default().event("changed").data("");
+        // A browser drops an event without data.
+        let event = Event::default().event("changed").data("now");
         Some((Ok::<_, Infallible>(event), (changes, place, false)))
     });
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()

@@ -208,7 +208,7 @@ async fn a_change_is_an_event() {
     stream.write_all(request.as_bytes()).await.unwrap();
     let event = async |stream: &mut BufReader<TcpStream>| {
         let mut line = String::new();
-        while !line.contains("event: changed") {
+        while !line.contains("data: now") {
             line.clear();
             assert!(soon("an event", stream.read_line(&mut line)).await.unwrap() > 0);
         }
