@@ -116,11 +116,15 @@ async fn the_line_that_grants_is_complete() {
     folder.write("docs/a.txt", "");
     let docs = folder.join("docs").display().to_string();
     let words = ["call", "--allow", "env=OTHER", "npx", "-y", "@own/notes", "docs", "greet", "name=Ada"];
-    let said = stderr(&folder.run(&words, &existing.environment()).await);
-    let grants = " call --allow http=https://a.example/ --allow env=KEY --allow env=OTHER npx -y @own/notes docs greet name=Ada` grants it";
-    assert!(said.contains(grants), "{said}");
+    let called = folder.run(&words, &existing.environment()).await;
+    let said = stderr(&called);
+    assert!(called.status.success() && !said.contains("not granted"), "it lacked nothing: {said}");
     let opens = format!(" call --allow env=OTHER {docs} npx -y @own/notes {docs} greet name=Ada\n");
     assert!(said.contains("docs is an argument of the server, which opens nothing") && said.contains(&opens), "{said}");
+    let words = [&words[..8], &["x=1"]].concat();
+    let failed = stderr(&folder.run(&words, &existing.environment()).await);
+    let grants = " call --allow http=https://a.example/ --allow env=KEY --allow env=OTHER npx -y @own/notes docs greet x=1` grants it";
+    assert!(failed.contains("note: the variable OTHER is granted, but") && failed.contains(grants), "{failed}");
     let open =
         ["call", "--allow", "http=https://a.example/", "--allow", "env=KEY", &docs, "npx", "-y", "@own/notes", &docs];
     let said = folder.run(&[&open[..], &["greet", "name=Ada"]].concat(), &existing.environment()).await;

@@ -1,6 +1,6 @@
 //! `wharf call`: calls one tool, with the grants that a client's call would have.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{io::Write, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::Value;
@@ -86,13 +86,21 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
     operator.wharf.stop().await;
-    match called {
-        Ok(result) => show(&operator, result),
+    let succeeded = match called {
+        Ok(result) => show(&operator, result)?,
         Err(error) => {
             print(&format!("error: {}", escaped(&error.to_string())))?;
-            Ok(ExitCode::FAILURE)
+            false
         }
+    };
+    if succeeded {
+        return Ok(ExitCode::SUCCESS);
     }
+    for lack in plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.lacks) {
+        // If stderr is closed, nobody reads it.
+        writeln!(std::io::stderr(), "note: {}", escaped(lack)).ok();
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {
@@ -128,7 +136,8 @@ fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-fn show(operator: &Operator, result: ToolResult) -> Result<ExitCode> {
+/// Prints what a tool answered. Returns whether it succeeded.
+fn show(operator: &Operator, result: ToolResult) -> Result<bool> {
     let nothing_else = result.content.is_empty();
     for content in result.content {
         match content {
@@ -139,5 +148,5 @@ fn show(operator: &Operator, result: ToolResult) -> Result<ExitCode> {
     if let Some(structured) = result.structured.filter(|_| nothing_else) {
         print(&escaped(&structured.to_string()))?;
     }
-    Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(!result.is_error)
 }

@@ -160,14 +160,14 @@ fn default_filter(command: &Command) -> &'static str {
             "warn,wharf=info,wharf_sandbox=info"
         }
         // Builds take long, so their steps are logged.
+        Command::Call(_) => "off,wharf_cli::authoring=info",
         Command::Build(_)
-        | Command::Call(_)
         | Command::Inspect(_)
         | Command::Install(_)
         | Command::Adopt(_)
         | Command::Add(_)
         | Command::Grant(_)
-        | Command::Check(_) => "off,wharf_cli::authoring=info,wharf_plugins::plugins::library::lacking=info",
+        | Command::Check(_) => "off,wharf_cli::authoring=info,wharf_plugins::plugins::lacking=info",
         _ => "off",
     }
 }

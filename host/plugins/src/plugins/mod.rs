@@ -9,6 +9,7 @@ pub mod filter;
 pub mod finder;
 pub mod inbox;
 pub mod install;
+pub mod lacking;
 pub mod library;
 pub mod lists;
 pub mod loader;

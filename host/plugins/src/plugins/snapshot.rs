@@ -6,6 +6,7 @@ use wharf_sandbox::LoadedPlugin;
 use wharf_scope::{MAX_INSTRUCTIONS_BYTES, adapter::ServedAs};
 
 use super::{
+    lacking,
     published::Published,
     served::{self, Sharing},
     status::{Status, Subject},
@@ -69,6 +70,8 @@ pub struct Serving {
     pub not_granted: Vec<&'static str>,
     /// The grants that it declares it wants, and whether it has them; `None` if it declares nothing.
     pub wants: Option<Vec<Wanted>>,
+    /// What it lacks of that, in sentences: grants, each with what to type, and values of variables.
+    pub lacks: Vec<String>,
     /// Its grants that it does not declare it wants; empty if it declares nothing.
     pub not_wanted: Vec<String>,
     /// The abilities in `could_use` that it does not declare it wants.
@@ -180,6 +183,7 @@ impl Serving {
             could_use: grants::could_use(code.imports()),
             not_granted: config.grants.unused(code.imports()),
             wants: served.wants.as_ref().map(|wants| wanted(wants, config, scopes)),
+            lacks: lacking::sentences(served, scopes),
             not_wanted: served.wants.as_ref().map(|wants| wants.not_wanted(&config.grants)).unwrap_or_default(),
             unspoken: compare::unspoken(served.wants.as_deref(), code.imports()),
             imports: code.imports().to_vec(),

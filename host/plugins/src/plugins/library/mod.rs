@@ -24,6 +24,7 @@ use super::{
     catalog::Catalog,
     inbox::Inbox,
     install::{Fresh, Installed, Installer},
+    lacking,
     loader::Loader,
     making::Making,
     published::{FIRST_LOAD_TIMEOUT, Published, Publisher},
@@ -40,7 +41,6 @@ use wharf_policy::access::scope::Scopes;
 
 mod again;
 mod expected;
-mod lacking;
 mod wanted;
 
 /// The debounce interval: how long a change waits for others that may belong to it, such as the new name of a renamed file.

@@ -1,44 +1,55 @@
-//! Logs the grants that a plugin wants but does not have, when its code is loaded. A new version that wants more than the previous one
-//! runs with the existing grants.
+//! The grants that a plugin wants but does not have: logged when its code is loaded, and told with a call that failed. A new version that
+//! wants more than the previous one runs with the existing grants.
 
-use crate::plugins::served::Served;
+use super::served::Served;
 use wharf_base::text;
 use wharf_config::config::{Origin, Typed};
 use wharf_policy::access::{scope::Scopes, wants::want::WantedGrant};
 
-/// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
-pub(super) fn log(before: Option<&Served>, now: &Served, scopes: &Scopes) {
-    log_unset(before, now, scopes);
+/// Logs, once for each version of a plugin, what it lacks. `before`: the version that was served until now.
+pub fn log(before: Option<&Served>, now: &Served, scopes: &Scopes) {
+    for unset in unset(before, now, scopes) {
+        tracing::info!(plugin = now.config.id, "{unset}");
+    }
     let same = |before: &&Served| before.plugin.code().digest() == now.plugin.code().digest();
-    let Some(wants) = now.wants.as_ref().filter(|_| before.filter(same).is_none()) else { return };
+    if before.filter(same).is_some() {
+        return;
+    }
+    match (before, ungranted(before, now)) {
+        (Some(_), Some(says)) => tracing::warn!(plugin = now.config.id, "it now also {says}"),
+        (None, Some(says)) => tracing::info!(plugin = now.config.id, "it {says}"),
+        (_, None) => {}
+    }
+}
+
+/// Returns sentences about what a plugin lacks.
+pub fn sentences(now: &Served, scopes: &Scopes) -> Vec<String> {
+    let ungranted = ungranted(None, now).map(|says| format!("it {says}"));
+    unset(None, now, scopes).chain(ungranted).collect()
+}
+
+/// Says what a plugin wants and is not granted, apart from what the version `before` wanted as well.
+fn ungranted(before: Option<&Served>, now: &Served) -> Option<String> {
     let known = |what: &WantedGrant| {
         let before = before.and_then(|before| before.wants.as_ref());
         before.is_some_and(|before| before.grants.iter().any(|want| want.what == *what))
     };
-    let lacking = wants.grants.iter().map(|want| &want.what).filter(|what| !what.is_granted(&now.config.grants));
-    let lacking: Vec<&WantedGrant> = lacking.filter(|what| !known(what)).collect();
-    if lacking.is_empty() {
-        return;
-    }
+    let wants = now.wants.iter().flat_map(|wants| &wants.grants).map(|want| &want.what);
+    let lacking: Vec<&WantedGrant> =
+        wants.filter(|what| !what.is_granted(&now.config.grants) && !known(what)).collect();
     let words = lacking.iter().map(|what| what.words()).collect::<Vec<_>>().join("; ");
-    let id = &now.config.id;
     let remedy = match now.config.origin {
         Origin::CommandLine => flags(&lacking, now.config.typed.as_ref()),
-        Origin::Configured | Origin::DroppedIn => format!("`wharf grant {id}` asks for it"),
+        Origin::Configured | Origin::DroppedIn => format!("`wharf grant {}` asks for it", now.config.id),
     };
-    match before {
-        Some(_) => tracing::warn!(plugin = id, "it now also wants {words}, which is not granted; {remedy}"),
-        None => tracing::info!(plugin = id, "it wants {words}, which is not granted; {remedy}"),
-    }
+    (!lacking.is_empty()).then(|| format!("wants {words}, which is not granted; {remedy}"))
 }
 
-/// Logs, once for each grant, the variables that are granted to a plugin and are not set.
-fn log_unset(before: Option<&Served>, now: &Served, scopes: &Scopes) {
-    let known = |name: &String| before.is_some_and(|before| before.config.grants.env.0.contains(name));
-    let unset = now.config.grants.env.0.iter().filter(|name| !known(name) && scopes.is_unset(name));
-    for name in unset {
-        tracing::info!(plugin = now.config.id, "the variable {name} is granted, but wharf was started without it");
-    }
+/// Says which variables are granted to a plugin and are not set, apart from those that the version `before` was granted.
+fn unset<'a>(before: Option<&'a Served>, now: &'a Served, scopes: &'a Scopes) -> impl Iterator<Item = String> + 'a {
+    let known = move |name: &String| before.is_some_and(|before| before.config.grants.env.0.contains(name));
+    let unset = now.config.grants.env.0.iter().filter(move |name| !known(name) && scopes.is_unset(name));
+    unset.map(|name| format!("the variable {name} is granted, but wharf was started without it"))
 }
 
 /// Says which options of the command line grant this. `wharf grant` writes into a config, which a plugin of the command line does not have.
