@@ -97,6 +97,26 @@ async fn a_tool_is_called_after_the_arguments_of_its_server() {
     assert_eq!(stdout(&called), "Hello, Ada!\n", "{}", stderr(&called));
     let shown = existing.folder.run(&[&["inspect"], &line[..]].concat(), &existing.environment()).await;
     assert!(stdout(&shown).contains("tool greet"), "{}", stderr(&shown));
+    for (words, expected) in [
+        (
+            "call npx -y @own/new greet Ada",
+            " call npx -y @own/new greet KEY=Ada; if it is not, write {} after the tool: ",
+        ),
+        ("call npx -y @own/new", "name the tool, after the server: "),
+        ("call npx -y @own/new", " call npx -y @own/new TOOL key=value\n"),
+        ("call npx -y @own/new name=Ada", " call npx -y @own/new TOOL name=Ada\n"),
+        ("call notes/index.ts", "name the tool, after the plugin: "),
+        ("call notes/index.ts greet Ada", "`Ada` is neither key=value nor a JSON object"),
+        ("call notes/index.ts greet {", "the arguments are not JSON: "),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let said = stderr(&existing.folder.run(&words, &existing.environment()).await);
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+    assert_eq!(existing.counts(), (1, 1), "nothing was built for a mistake");
+    let words = [&["call"], &line[..], &["gret", "name=Ada"]].concat();
+    let said = stderr(&existing.folder.run(&words, &existing.environment()).await);
+    assert!(said.ends_with("; did you mean `greet`?\n"), "{said}");
     let words = [&["call"], &line[..], &["greet", "Ada"]].concat();
     let odd = stderr(&existing.folder.run(&words, &existing.environment()).await);
     assert!(

@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use wharf_protocol::{
     Object,
@@ -16,6 +16,7 @@ use super::{
 use crate::authoring::{build::Until, existing::make::make};
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{
+    explain,
     failed::failed,
     paths::{FileId, is_folder},
     text::escaped,
@@ -55,6 +56,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
     if let Some(server) = &server {
+        // A build takes a minute, so mistakes in the arguments are told first.
+        split(wanted, given)?;
         make(server, Until::Interrupted).await?;
     }
     let operator = load(config).await?;
@@ -74,13 +77,16 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
             if passed.is_empty() { passed } else { format!("; what the server got as its arguments is: {passed}") };
         let is_tool = |word: &String| names.contains(&word.as_str());
         let (follows, all) = (given.first().is_some_and(is_tool), names.join(", "));
+        // Short names are similar by chance.
+        let long = names.iter().copied().filter(|name| name.len().min(wanted.len()) > 3);
+        let meant = explain::nearest(long, wanted).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         match (is_folder(Path::new(&wanted)), command.read_only && is_built_in) {
             (true, _) => bail!("`{wanted}` is a folder, and a tool has to follow it: {all}"),
             (false, _) if follows => bail!("there is no folder `{wanted}`"),
             (false, true) => bail!(
-                "the plugin has no tool `{wanted}` with --read-only, which leaves out those that write; it has: {all}"
+                "the plugin has no tool `{wanted}` with --read-only, which leaves out those that write; it has: {all}{meant}"
             ),
-            (false, false) => bail!("the plugin has no tool `{wanted}`; it has: {all}{passed}"),
+            (false, false) => bail!("the plugin has no tool `{wanted}`; it has: {all}{passed}{meant}"),
         }
     };
     let arguments = arguments(tool, given)?;
@@ -107,25 +113,39 @@ fn same_file(one: &Path, other: &Path) -> bool {
     FileId::at(one).is_some_and(|id| FileId::at(other) == Some(id))
 }
 
-/// Parses one JSON object, or `key=value` pairs. The value of a pair is parsed as JSON, unless it is not JSON or the schema requires
-/// a string.
-fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
+/// The arguments of a tool, before its schema is known.
+enum Split<'a> {
+    Json(Value),
+    Pairs(Vec<(&'a str, &'a str)>),
+}
+
+/// Reads one JSON object, or `key=value` pairs.
+fn split<'a>(tool: &str, given: &'a [String]) -> Result<Split<'a>> {
     if let [only] = given
         && only.trim_start().starts_with('{')
     {
-        return serde_json::from_str(only).map_err(|error| anyhow::anyhow!("the arguments are not JSON: {error}"));
+        return serde_json::from_str(only).map(Split::Json).context("the arguments are not JSON");
     }
+    let pair = |pair: &'a String| {
+        pair.split_once('=').with_context(|| match Positional::tell(Path::new(pair)) {
+            Ok(Positional::Folder(_)) => {
+                format!("`{pair}` is a folder, which stands after the plugin and before the tool: {tool}")
+            }
+            _ => format!("`{pair}` is neither key=value nor a JSON object"),
+        })
+    };
+    given.iter().map(pair).collect::<Result<_>>().map(Split::Pairs)
+}
+
+/// Returns the arguments for a tool. The value of a pair is parsed as JSON, unless it is not JSON or the schema requires a string.
+fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
+    let pairs = match split(&tool.own_name, given)? {
+        Split::Json(object) => return Ok(object),
+        Split::Pairs(pairs) => pairs,
+    };
     let schema: Value = serde_json::from_str(tool.schema.as_deref().unwrap_or("{}"))?;
     let mut object = Object::new();
-    for pair in given {
-        let Some((key, value)) = pair.split_once('=') else {
-            ensure!(
-                !matches!(Positional::tell(Path::new(pair)), Ok(Positional::Folder(_))),
-                "`{pair}` is a folder, which stands after the plugin and before the tool: {}",
-                tool.own_name
-            );
-            bail!("`{pair}` is neither key=value nor a JSON object");
-        };
+    for (key, value) in pairs {
         let is_text = schema.pointer(&format!("/properties/{key}/type")).is_some_and(|kind| kind == "string");
         let value = match serde_json::from_str(value) {
             Ok(parsed) if !is_text => parsed,

@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use super::{
-    line_place::begins,
+    line_place::{begins, ending},
     run::{ConfigFile, Granted, Plugins, of_line, tell},
     value_names::ValueNames,
 };
@@ -83,7 +83,9 @@ impl Call {
             }
             words = words.get(1..).unwrap_or_default();
         }
-        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
+        let (tool, arguments) = words
+            .split_first()
+            .with_context(|| format!("name the tool, after the plugin{}", instead(0, ["TOOL", "key=value"])))?;
         Ok(Parts { plugin, folders, tool, arguments })
     }
 
@@ -97,13 +99,32 @@ impl Call {
         }
         let pairs = rest.iter().rev().take_while(|word| is_argument(word)).count();
         let (line, arguments) = rest.split_at_checked(rest.len() - pairs).unwrap_or((rest, &[]));
-        let (tool, line) = line.split_last().context("name the tool, after the server")?;
-        let server = of_line(line).with_context(|| {
-            format!(
-                "`{tool}` is taken for the tool, which stands after the server: wharf call {} TOOL key=value",
-                line.join(" ")
-            )
-        })?;
+        let all = line;
+        let (tool, line) = all.split_last().context("name the server, and the tool after it")?;
+        let Ok(server) = of_line(line) else {
+            // The last word may belong to the server, and the tool be missing.
+            of_line(all)?;
+            let pairs = arguments.iter().map(String::as_str);
+            let pairs = pairs.chain(arguments.is_empty().then_some("key=value"));
+            bail!("name the tool, after the server{}", instead(arguments.len(), std::iter::once("TOOL").chain(pairs)));
+        };
+        ensure!(
+            !tool.starts_with('-'),
+            "`{tool}` stands where the tool is expected, after the server; wharf's own options stand before `{}`",
+            rest.first().map_or("", String::as_str)
+        );
+        if let [.., tool_too] = server.args.as_slice()
+            && arguments.is_empty()
+            && is_tool(tool_too)
+            && !matches!(server.args.as_slice(), [.., option, _] if option.starts_with('-') && !option.contains('='))
+        {
+            bail!(
+                "`{tool}` is taken for the tool, and `{tool_too}` for an argument of the server; if `{tool_too}` is the tool, write its \
+                 arguments as key=value{}; if it is not, write {{}} after the tool{}",
+                instead(1, [format!("KEY={tool}").as_str()]),
+                instead(0, ["{}"])
+            );
+        }
         let (plugin, folders) = (Named::Server(Arc::new(server)), folders.iter().map(PathBuf::from).collect());
         Ok(Some(Parts { plugin, folders, tool, arguments }))
     }
@@ -118,6 +139,18 @@ impl Call {
         }
         plugins
     }
+}
+
+/// Returns what stands in place of the last words of this command line, after a colon.
+fn instead<'a>(last: usize, words: impl IntoIterator<Item = &'a str>) -> String {
+    ending(last, words).map(|line| format!(": {line}")).unwrap_or_default()
+}
+
+/// Whether a word may be the name of a tool, and is not that of a file.
+fn is_tool(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        && !Path::new(word).exists()
 }
 
 /// Whether a word is an argument of a tool.
@@ -152,6 +185,9 @@ mod tests {
             (&["--builtin", "files", "list", "path=a", "b=c"], 0, "list", 2),
             (&["a.wasm", at, "list"], 1, "list", 0),
             (&["a.wasm", "greet", "name"], 0, "greet", 1),
+            (&["npx", "-y", "notes", "greet", "Ada", "{}"], 0, "Ada", 1),
+            (&["npx", "-y", "notes", "--set", "core", "greet"], 0, "greet", 0),
+            (&["npx", "-y", "notes", at, "greet"], 0, "greet", 0),
         ] {
             let call = call(words);
             let parts = call.parts().unwrap();
@@ -165,6 +201,11 @@ mod tests {
             (["--builtin", "files", gone.as_str(), "list"].as_slice(), "does not exist"),
             (&["a.wasm"], "name the tool"),
             (&["a.wasm", "./b.wasm", "greet"], "calls one tool of one plugin"),
+            (&["npx", "-y", "notes"], "name the tool, after the server"),
+            (&["npx", "-y", "notes", "name=Ada"], "name the tool, after the server"),
+            (&["npx", "-y", "@notes", "greet", "name=Ada"], "@notes: not the name of a package"),
+            (&["npx", "-y", "notes", "greet", "--allow", "env=KEY"], "wharf's own options stand before `npx`"),
+            (&["npx", "-y", "notes", "greet", "Ada"], "`Ada` is taken for the tool, and `greet` for an argument"),
         ] {
             let error = call(words).parts().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

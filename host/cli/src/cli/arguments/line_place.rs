@@ -109,6 +109,15 @@ pub fn typed(hidden: usize) -> Option<Typed> {
     Some(Typed { command: line(command), rest: line(rest) })
 }
 
+/// Returns the command line of this process with other words in place of the last ones.
+pub fn ending<'a>(last: usize, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let (typed, _) = OWN.get()?;
+    let mut shown: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    shown.truncate(shown.len().saturating_sub(last));
+    shown.extend(words.into_iter().map(str::to_owned));
+    Some(text::shell(shown.iter().map(String::as_str)))
+}
+
 fn hide(words: &mut Vec<String>, last: usize) {
     if last > 0 {
         words.truncate(words.len().saturating_sub(last));
