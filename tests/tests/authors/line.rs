@@ -219,6 +219,8 @@ async fn a_line_that_cannot_be_run_says_what_to_type() {
         ("run mcp-server-git", "`uvx mcp-server-git` if it is on PyPI"),
         ("run oci://r.example/x:1", "`wharf add oci://r.example/x:1`"),
         ("call https://x.example/x.wasm greet", "`wharf add https://x.example/x.wasm`"),
+        ("run https://x.example/mcp", "https://x.example/mcp is the address of a server that runs elsewhere"),
+        ("install codex git+https://x.example/own/notes", "type git clone https://x.example/own/notes, and then name"),
         ("run files docs", "the built-in plugin is --builtin files"),
         (
             "call --builtin time get_current_time notes",

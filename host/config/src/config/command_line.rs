@@ -104,6 +104,9 @@ impl Positional {
         if let Some(text) = path.to_str().filter(|text| SourceReference::is_server(text)) {
             return Ok(Self::Published(text.to_owned()));
         }
+        if let Some(says) = path.to_str().and_then(elsewhere) {
+            bail!(says);
+        }
         if let Some(source) = path.to_str().filter(|text| SourceReference::is_meant(text)) {
             let source = text::escaped(source);
             bail!(
@@ -141,6 +144,36 @@ impl Positional {
             None => says,
         }
     }
+}
+
+/// Says what to do with what stands for a server and is nothing that wharf runs: a repository, or the address of a server elsewhere.
+fn elsewhere(text: &str) -> Option<String> {
+    let named = text::escaped(text);
+    let at = text.strip_prefix("git+").unwrap_or(text);
+    let short = [("github:", "https://github.com/"), ("gitlab:", "https://gitlab.com/")];
+    let short = short.iter().find_map(|(start, host)| Some(format!("{host}{}", at.strip_prefix(start)?)));
+    let is_web = ["https://", "http://"].iter().any(|scheme| at.starts_with(scheme));
+    let is_repository = at != text
+        || short.is_some()
+        || ["git@", "ssh://", "git://"].iter().any(|start| at.starts_with(start))
+        || is_web && at.ends_with(".git");
+    if is_repository {
+        let at = short.unwrap_or_else(|| at.to_owned());
+        let folder =
+            at.rsplit(['/', ':']).next().map(|last| last.strip_suffix(".git").unwrap_or(last)).unwrap_or_default();
+        let (clone, file) = (text::shell(["git", "clone", &at]), text::shell([format!("{folder}/server.py").as_str()]));
+        return Some(format!(
+            "{named} is a repository, and wharf fetches none; type {}, and then name the server's file, such as: wharf run {}",
+            text::escaped(&clone),
+            text::escaped(&file)
+        ));
+    }
+    (is_web && !at.ends_with(".wasm")).then(|| {
+        format!(
+            "{named} is the address of a server that runs elsewhere, and wharf runs only what is on this machine: enter it in your MCP \
+             client itself; if a plugin is published there, `wharf add {named}` fetches it"
+        )
+    })
 }
 
 /// Whether a name may be that of a package, and not that of a file.
@@ -221,6 +254,11 @@ mod tests {
             ("@scope/server", "`npx -y @scope/server` if it is on npm"),
             ("oci://r.example/x:1", "`wharf add oci://r.example/x:1`"),
             ("https://x.example/x.wasm", "`wharf add https://x.example/x.wasm`"),
+            ("https://x.example/mcp", "is the address of a server that runs elsewhere"),
+            ("git+https://x.example/own/notes.git", "type git clone https://x.example/own/notes.git, and"),
+            ("https://x.example/own/notes.git", "such as: wharf run notes/server.py"),
+            ("github:own/notes", "type git clone https://github.com/own/notes, and"),
+            ("git@x.example:own/notes", "is a repository, and wharf fetches none"),
         ] {
             let error = Positional::tell(Path::new(name)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
