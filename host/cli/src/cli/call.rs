@@ -10,7 +10,7 @@ use wharf_protocol::{
 };
 
 use super::{
-    arguments::{Call, Parts, tell_of_folders},
+    arguments::{Call, Parts, tell_of_servers},
     load::{load, print},
 };
 use crate::authoring::{build::Until, existing::make::make};
@@ -32,7 +32,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let server = plugin.server().cloned();
     let opened = command.opened(&plugin, folders);
     let command_line = command.granted.command_line(&opened)?;
-    tell_of_folders(server.as_deref().map_or(&[], std::slice::from_ref), &command_line, 0);
+    tell_of_servers(server.as_deref().map_or(&[], std::slice::from_ref), &command_line, 0);
     config::builtin::make_folders(&command_line)?;
     let file = command.config.file(&command_line)?;
     // The plugin itself is added below, so that the config's grants for it apply.

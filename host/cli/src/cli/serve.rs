@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    arguments::{Run, Serve, tell_of_folders, typed},
+    arguments::{Run, Serve, tell_of_servers, typed},
     log,
     manager::{self, Passed},
     standard,
@@ -89,7 +89,7 @@ fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<Setup> {
     // Of a client's log, others may see more than of a terminal.
     let hidden = if std::io::stderr().is_terminal() { 0 } else { servers.iter().map(|server| server.args.len()).sum() };
     let command_line = CommandLine { listen, typed: typed(hidden), ..command_line };
-    tell_of_folders(&servers, &command_line, hidden);
+    tell_of_servers(&servers, &command_line, hidden);
     let file = run.config.file(&command_line)?;
     if file.is_none()
         && let Some(unread) = config::find(None)?

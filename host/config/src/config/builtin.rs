@@ -57,6 +57,24 @@ pub fn find(name: &str) -> Result<Component> {
     Ok(Component::built_in(found))
 }
 
+/// The packages of the reference servers, and the plugins that take their place.
+const REFERENCE_SERVERS: [(&str, &str); 7] = [
+    ("@modelcontextprotocol/server-filesystem", "files"),
+    ("@modelcontextprotocol/server-memory", "memory"),
+    ("@modelcontextprotocol/server-sequential-thinking", "sequentialthinking"),
+    ("mcp-server-fetch", "fetch"),
+    ("mcp-server-git", "git"),
+    ("mcp-server-sqlite", "sqlite"),
+    ("mcp-server-time", "time"),
+];
+
+/// Returns the built-in plugin that takes the place of the reference server in this package. Who leaves out the scope means it too.
+pub fn in_place_of(package: &str) -> Option<&'static str> {
+    let is_meant = |known: &str| known == package || known.rsplit('/').next() == Some(package);
+    let (_, plugin) = REFERENCE_SERVERS.iter().find(|(known, _)| is_meant(known))?;
+    names().find(|name| name == plugin)
+}
+
 /// Adds what a built-in plugin has if its table does not say otherwise: the machine's time zone, the person's name for commits, and
 /// instances that remember.
 pub fn complete(name: &str, written: &mut raw::Plugin) {

@@ -16,7 +16,7 @@ use clap::Command;
 
 use crate::authoring::existing::line;
 use wharf_base::text;
-use wharf_config::config::{CommandLine, Typed, existing::ExistingServer};
+use wharf_config::config::{CommandLine, Typed, builtin, existing::ExistingServer};
 
 /// The commands that take such a line.
 const TAKE_LINES: [&str; 6] = ["run", "serve", "install", "call", "inspect", "dev"];
@@ -125,8 +125,19 @@ fn hide(words: &mut Vec<String>, last: usize) {
     }
 }
 
-/// Says which folders among the arguments of servers are not open to them, and what opens each. `hidden`: as for [`typed`].
-pub fn tell_of_folders(servers: &[ExistingServer], command_line: &CommandLine, hidden: usize) {
+/// Says which servers are built though a built-in plugin takes their place, which folders among their arguments are not open to them, and what
+/// opens each. `hidden`: as for [`typed`].
+pub fn tell_of_servers(servers: &[ExistingServer], command_line: &CommandLine, hidden: usize) {
+    for server in servers.iter().filter(|server| !server.component().is_file()) {
+        let package = server.package.as_ref();
+        if let Some(name) = package.and_then(|package| builtin::in_place_of(&package.name)) {
+            tracing::info!(
+                target: "wharf_cli::authoring",
+                "the built-in plugin {name} does what {} does, and needs no build: --builtin {name}",
+                server.named()
+            );
+        }
+    }
     let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
     let open: Vec<PathBuf> = command_line.folders.iter().chain(&command_line.roots).filter_map(real).collect();
     for word in servers.iter().flat_map(|server| &server.args) {

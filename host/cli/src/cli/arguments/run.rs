@@ -15,7 +15,9 @@ use crate::authoring::existing::{
     started::{meant, started},
 };
 use wharf_base::text;
-use wharf_config::config::{self, CommandLine, Instances, ListenAddress, Named, Positional, existing::ExistingServer};
+use wharf_config::config::{
+    self, CommandLine, Instances, ListenAddress, Named, Positional, builtin, existing::ExistingServer,
+};
 use wharf_egress::rule::RawRule;
 use wharf_policy::access::capability::Access;
 
@@ -233,12 +235,13 @@ impl Plugins {
     }
 }
 
-/// Decides what a path is. Who forgets `--builtin` is told of it.
+/// Decides what a path is. Who forgets `--builtin` is told of it, and who names the server that a built-in plugin replaces.
 pub fn tell(path: &Path) -> Result<Positional> {
-    let is_built_in = || config::builtin::names().any(|name| path == Path::new(name));
-    Positional::tell(path).map_err(|error| match is_built_in() {
-        true => anyhow!("{error}; the built-in plugin is --builtin {}", path.display()),
-        false => error,
+    let name = path.to_str().unwrap_or_default();
+    let built_in = || builtin::names().find(|known| *known == name).or_else(|| builtin::in_place_of(name));
+    Positional::tell(path).map_err(|error| match built_in() {
+        Some(known) => anyhow!("{error}; the built-in plugin is --builtin {known}"),
+        None => error,
     })
 }
 

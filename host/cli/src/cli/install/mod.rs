@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use self::{opened_access::opened, program::Program};
 use super::{
-    arguments::{Install, tell_of_folders},
+    arguments::{Install, tell_of_servers},
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
     load::{load_to_look, print},
     missing_grants,
@@ -167,7 +167,7 @@ fn described(
     let run = &command.given.run;
     let args = line::arguments(&command.given, client)?;
     let command_line = line::command_line(run)?;
-    tell_of_folders(&run.named.servers()?, &command_line, 0);
+    tell_of_servers(&run.named.servers()?, &command_line, 0);
     let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
     let file = run.config.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
