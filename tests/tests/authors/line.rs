@@ -211,6 +211,8 @@ async fn a_line_that_cannot_be_run_says_what_to_type() {
     let existing = Existing::new("hello", "");
     for (words, expected) in [
         ("run docker run -i mcp/git", "wharf run npx -y NAME"),
+        ("npx -y @own/notes --stdio", " run npx -y @own/notes --stdio\n"),
+        ("notes/index.ts -v", " run notes/index.ts -v\n"),
         ("run npx --node-options=x notes", "wharf does not know this option"),
         ("run npx github:own/notes", "name the server's file"),
         ("run npx -y notes --allow env=KEY", "write wharf's options before `npx`"),

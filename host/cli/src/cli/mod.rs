@@ -3,7 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -51,7 +51,7 @@ mod undo;
 
 pub use self::{arguments::Arguments, program::Program};
 use self::{
-    arguments::{Command, Grant, Place},
+    arguments::{Command, Grant, Place, without_command},
     load::Unread,
     manager::Passed,
 };
@@ -79,7 +79,14 @@ pub fn run(program: &Program) -> ExitCode {
     program.provide();
     let all = help::grouped(Arguments::command());
     let words = Place::own(&all);
-    let matches = all.long_version(program::version()).get_matches_from(words);
+    let mut all = all.long_version(program::version());
+    let matches = all.try_get_matches_from_mut(words).unwrap_or_else(|error| match without_command() {
+        Some((word, line)) => {
+            let says = format!("`{word}` is not a command of wharf, which runs that server by: {line}");
+            all.error(ErrorKind::InvalidSubcommand, says).exit()
+        }
+        None => error.exit(),
+    });
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };

@@ -16,7 +16,7 @@ use clap::Command;
 
 use crate::authoring::existing::line;
 use wharf_base::text;
-use wharf_config::config::{CommandLine, Typed, builtin, existing::ExistingServer};
+use wharf_config::config::{CommandLine, Positional, Typed, builtin, existing::ExistingServer};
 
 /// The commands that take such a line.
 const TAKE_LINES: [&str; 6] = ["run", "serve", "install", "call", "inspect", "dev"];
@@ -116,6 +116,22 @@ pub fn ending<'a>(last: usize, words: impl IntoIterator<Item = &'a str>) -> Opti
     shown.truncate(shown.len().saturating_sub(last));
     shown.extend(words.into_iter().map(str::to_owned));
     Some(text::shell(shown.iter().map(String::as_str)))
+}
+
+/// Returns the word where a command is missing before the line or the name of a server, and the command line with that command.
+pub fn without_command() -> Option<(String, String)> {
+    let (words, place) = OWN.get()?;
+    let (before, from) =
+        words.split_at_checked(place.command.checked_sub(1)?).filter(|(before, _)| !before.is_empty())?;
+    let word = from.first()?.to_string_lossy().into_owned();
+    let is_server =
+        || matches!(Positional::tell(Path::new(&word)), Ok(Positional::Server(_) | Positional::Published(_)));
+    if !begins(&word) && !is_server() {
+        return None;
+    }
+    let shown = |word: &OsString| word.to_string_lossy().into_owned();
+    let all: Vec<String> = before.iter().map(shown).chain(["run".to_owned()]).chain(from.iter().map(shown)).collect();
+    Some((word, text::shell(all.iter().map(String::as_str))))
 }
 
 fn hide(words: &mut Vec<String>, last: usize) {

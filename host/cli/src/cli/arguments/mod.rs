@@ -12,7 +12,7 @@ pub use self::{
     authors::{Build, Dev, New, Pack, PackageKind, Packaged, Test},
     call::{Call, Parts},
     install::{Adopt, AsGiven, Given, Install},
-    line_place::{Place, tell_of_servers, typed},
+    line_place::{Place, tell_of_servers, typed, without_command},
     run::{Allowed, ConfigFile, Log, LogFormat, Run, grants, of_line, parse_allow},
     supply::{Add, Grant, Lock, OnePlugin, Publish, Update},
 };
