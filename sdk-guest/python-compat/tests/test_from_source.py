@@ -177,6 +177,17 @@ class FromSource(unittest.TestCase):
             "subprocess-exited-with-error; Getting requirements to build wheel did not run successfully.; "
             "OSError: [Errno 13] Permission denied: '/home/ada/.ssh'",
         )
+        none = (
+            "ERROR: Could not find a version that satisfies the requirement foo (from versions: none)\n"
+            "ERROR: No matching distribution found for foo\n"
+        )
+        self.assertEqual(from_source.last(none), "foo is not in the index of packages")
+        retried = (
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'ProxyError('Cannot connect to proxy.', NewConnectionError("
+            "'<x.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno 111] Connection refused'))': /simple/foo/\n"
+        )
+        told = "Cannot connect to proxy., Failed to establish a new connection: [Errno 111] Connection refused"
+        self.assertEqual(from_source.last(retried + none), f"the index of packages cannot be reached: {told}")
         self.assertEqual(from_source.last("ERROR: No matching distribution found for foo>=1.0\n"), "No matching distribution found for foo>=1.0")
 
 

@@ -206,6 +206,11 @@ def check(needed: str) -> None:
 
 def last(said: str) -> str:
     """Returns the lines of pip's output that say what is wrong, without the calls that Python lists and the frames around them."""
+    nothing, broken = NOTHING.search(said), BROKEN.findall(said)
+    if broken and (nothing or "ERROR" not in said):
+        return f"the index of packages cannot be reached: {re.sub(OBJECTS, '', broken[-1])}"
+    if nothing:
+        return f"{nothing[1]} is not in the index of packages"
     lines: list[str] = []
     calls: int | None = None
     for line in said.splitlines():
@@ -220,6 +225,10 @@ def last(said: str) -> str:
     return "; ".join(list(dict.fromkeys(lines))[-4:])[-600:]
 
 
+NOTHING = re.compile(r"satisfies the requirement (\S+) .*\(from versions: none\)")
+BROKEN = re.compile(r"^WARNING: Retrying .* after connection broken by '(.*)': \S+$", re.MULTILINE)
+"""What pip says of a connection that it tries again, with the classes of Python."""
+OBJECTS = re.compile(r"\w+Error\(|<[^>]*>:? ?|['()]")
 NOISE = ("WARNING", "note: This", "hint: See", "[", "exit code:", "See above", "running ", "creating ", "copying ", "writing ", "reading ")
 
 

@@ -310,7 +310,7 @@ def _conflict(said: str) -> str:
             f"plugins have pydantic {PYDANTIC} and no other version, which does not fit: {'; '.join(about[:3])}. "
             "If it fails, use a version of the package that accepts it"
         )
-    return f"pip cannot resolve the dependencies: {from_source.last(said)}"
+    return f"pip: {from_source.last(said)}"
 
 
 def _lock(sources: Sources, packages: Sequence[Package]) -> list[str]:

@@ -184,7 +184,7 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("plugin notes did not load: its build failed; the server's log says more"), "{message}");
     let ended = pipe.wait().await;
-    assert!(ended.log.contains("exited with code 3; noise; error: numpy has compiled parts"), "{}", ended.log);
+    assert!(ended.log.contains("the build failed: numpy has compiled parts"), "{}", ended.log);
     assert_eq!(ended.status.code(), Some(2), "{}", ended.log);
     existing.folder.write("good", "");
     assert_eq!(existing.tools().await, ["greet"]);
@@ -198,10 +198,26 @@ async fn a_registry_that_cannot_be_reached_is_said_in_a_sentence() {
         .folder
         .write("bin/npm", "#!/bin/sh\necho 'npm error code EAI_AGAIN'; echo 'npm error see above'; exit 1\n");
     existing.folder.set_mode("bin/npm", 0o755);
-    let called = existing.folder.run(&["call", "notes/index.ts", "greet"], &existing.environment()).await;
-    let said = folder::stderr(&called);
-    let expected = "npm error see above; the registry of packages was not reached: its name has no address here";
-    assert!(said.contains(expected), "{said}");
+    for (proxy, expected) in [
+        ("HTTPS_PROXY", "; the proxy is the one that HTTPS_PROXY names: check it\n"),
+        (
+            "NOTHING",
+            "; no proxy is set; if the network needs one, type HTTPS_PROXY=http://HOST:PORT before the command\n",
+        ),
+    ] {
+        let environment = [&existing.environment()[..], &[(proxy, "http://user:secret@proxy.example")]].concat();
+        let said = folder::stderr(&existing.folder.run(&["call", "notes/index.ts", "greet"], &environment).await);
+        let reached =
+            "error: the setup failed: the registry of packages cannot be reached (a name has no address here)";
+        assert!(said.ends_with(&format!("{reached}{expected}")) && !said.contains("secret"), "{said}");
+    }
+    existing.folder.write(
+        "bin/npm",
+        "#!/bin/sh\necho \"npm error 404  The requested resource 'x@latest' could not be found\"; echo 'npm notice'; exit 1\n",
+    );
+    existing.folder.set_mode("bin/npm", 0o755);
+    let said = folder::stderr(&existing.folder.run(&["call", "npm:x", "greet"], &existing.environment()).await);
+    assert!(said.ends_with("error: the setup failed: npm: x is not in the registry (404)\n"), "{said}");
 }
 
 /// A build runs what is anywhere in the folder of the server, and where links in it lead. Wharfs that run already learn of it.

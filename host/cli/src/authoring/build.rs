@@ -20,8 +20,9 @@ use tokio::{
 };
 
 use super::{
-    confinement::{Confined, MEMORY_BYTES, Step},
+    confinement::{Confined, MEMORY_BYTES, Step, is_set},
     project::{Build, Live, Project},
+    said::Said,
 };
 use wharf_base::{
     below::Below,
@@ -201,9 +202,9 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
     // Holds the other end of the pipe, which would never end.
     drop(shell);
     let is_led = leader.is_some();
-    let (mut last, mut is_read) = (Last::default(), reader.is_none());
+    let (mut said, mut is_read) = (Said::default(), reader.is_none());
     let status = {
-        let mut quoted = pin!(quote(reader, &mut last));
+        let mut quoted = pin!(quote(reader, &mut said));
         let ended = async {
             match until {
                 Until::Dropped if !is_led => Group::of(&child).wait(&mut child).await,
@@ -230,13 +231,19 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         return Ok(Ended::Waits);
     }
     if !status.success() {
-        let said: String = last.lines.iter().flat_map(|line| ["; ", line]).collect();
-        let limit = (is_led && last.lines.iter().any(|line| is_about_memory(line)))
-            .then(|| format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30));
-        let unreachable = last.unreachable.filter(|_| step == Step::Install);
-        let unreachable = unreachable.map(|why| format!("; the registry of packages was not reached: {why}"));
-        let more = limit.or(unreachable).unwrap_or_default();
-        return Err(failed(anyhow!("`{}` {}{said}{more}", shown(command), ended(status))));
+        let lines: String = said.last().iter().flat_map(|line| ["; ", line]).collect();
+        // The commands of an existing server are wharf's own, and say nothing to a person.
+        let (shown, reason) =
+            if is_led { (String::new(), said.reason()) } else { (format!("`{}` ", shown(command)), None) };
+        let unreachable = said.unreachable(is_set).filter(|_| is_led && step == Step::Install);
+        let reason = unreachable.or(reason).filter(|_| status.code().is_some());
+        let reason = reason.unwrap_or_else(|| format!("{shown}{}{lines}", ended(status)));
+        let limit = if is_led && said.is_about_memory {
+            format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30)
+        } else {
+            String::new()
+        };
+        return Err(failed(anyhow!("{reason}{limit}")));
     }
     Ok(Ended::Well)
 }
@@ -248,8 +255,6 @@ const MAX_WHEELS: usize = 64;
 
 /// How long to wait for the rest of the output of a command that has ended.
 const REST_TIMEOUT: Duration = Duration::from_millis(500);
-/// The maximum number of lines of output that an error quotes.
-const MAX_QUOTED_LINES: usize = 3;
 
 /// The longest line that is read in one piece. A stranger may print without end.
 const MAX_LINE_BYTES: u64 = 16 << 10;
@@ -262,51 +267,15 @@ pub async fn next_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> Option<String
     (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// What a command has said that an error repeats.
-#[derive(Default)]
-struct Last {
-    lines: Vec<String>,
-    /// Why a package manager did not reach its registry.
-    unreachable: Option<&'static str>,
-}
-
-/// What pip and npm print if there is no network, and what that means.
-const UNREACHABLE: [(&str, &str); 8] = [
-    ("Failed to establish a new connection", "there is no connection to it"),
-    ("Temporary failure in name resolution", "its name has no address here"),
-    ("Failed to resolve", "its name has no address here"),
-    ("ENOTFOUND", "its name has no address here"),
-    ("EAI_AGAIN", "its name has no address here"),
-    ("ECONNREFUSED", "it refuses connections"),
-    ("ETIMEDOUT", "it does not answer"),
-    ("ReadTimeoutError", "it does not answer"),
-];
-
 /// Copies the output of a command to stderr, and stores what an error repeats.
-async fn quote(reader: Option<Receiver>, last: &mut Last) {
+async fn quote(reader: Option<Receiver>, said: &mut Said) {
     let Some(reader) = reader else { return };
-    let (mut reader, mut calls) = (BufReader::new(reader), None);
+    let mut reader = BufReader::new(reader);
     while let Some(line) = next_line(&mut reader).await {
         // Packages of strangers print too. If stderr is closed, nobody reads it.
         writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
-        if !line.trim().is_empty() && !is_of_calls(&line, &mut calls) {
-            last.lines.push(text::escaped(&clip(line.trim())));
-            last.lines.drain(..last.lines.len().saturating_sub(MAX_QUOTED_LINES));
-        }
-        let known = UNREACHABLE.iter().find(|(words, _)| line.contains(words));
-        last.unreachable = last.unreachable.or(known.map(|(_, why)| *why));
+        said.read(&line);
     }
-}
-
-/// Whether a line is of the calls that Python lists before an error. `calls`: how far the list is indented that the line before belonged to.
-fn is_of_calls(line: &str, calls: &mut Option<usize>) -> bool {
-    let indented = line.len() - line.trim_start().len();
-    if line.trim_start().starts_with("Traceback (most recent call last)") {
-        *calls = Some(indented);
-    } else if calls.is_some_and(|list| indented <= list) {
-        *calls = None;
-    }
-    calls.is_some()
 }
 
 /// Formats a command as one line, cut off if it is long. Of a script of several commands, the last one, which makes the plugin.
@@ -315,14 +284,6 @@ fn shown(command: &str) -> String {
     let mut lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words: Vec<&str> = lines.next_back().unwrap_or_default().split_whitespace().collect();
     clip(&words.join(" "))
-}
-
-/// Whether a line is what programs print when they get no more memory.
-fn is_about_memory(line: &str) -> bool {
-    let line = line.to_ascii_lowercase();
-    ["memoryerror", "memory exhausted", "out of memory", "cannot allocate memory", "allocation failed"]
-        .iter()
-        .any(|words| line.contains(words))
 }
 
 fn ended(status: ExitStatus) -> String {
@@ -336,15 +297,6 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_error_of_python_is_quoted_without_its_calls() {
-        let said = "building\n  Traceback (most recent call last):\n    File \"a.py\", line 1, in <module>\n      main()\n      ^^^^^^\n  \
-                    OSError: no room\nTraceback (most recent call last):\n  File \"b.py\", line 2\n    wait()\nKeyError: 'x'\nend\n";
-        let mut calls = None;
-        let quoted: Vec<&str> = said.lines().filter(|line| !is_of_calls(line, &mut calls)).map(str::trim).collect();
-        assert_eq!(quoted, ["building", "OSError: no room", "KeyError: 'x'", "end"]);
-    }
 
     #[test]
     fn a_script_is_shown_by_the_command_that_makes_the_plugin() {

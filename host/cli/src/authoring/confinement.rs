@@ -264,6 +264,11 @@ impl Drop for Leader {
     }
 }
 
+/// Whether a variable is set that the step with network has. Package managers take the names in both cases.
+pub fn is_set(name: &str) -> bool {
+    variables(Step::Install).any(|(set, value)| set.eq_ignore_ascii_case(name) && !value.is_empty())
+}
+
 /// Returns the variables of a build.
 fn variables(step: Step) -> impl Iterator<Item = (String, std::ffi::OsString)> {
     let all = env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));

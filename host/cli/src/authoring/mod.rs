@@ -9,5 +9,6 @@ mod filter;
 pub mod pack;
 pub mod project;
 mod repository;
+mod said;
 pub mod sources;
 pub mod template;
