@@ -21,9 +21,14 @@ async fn the_servers_of_clients_are_shown_and_put_into_wharf_where_a_person_agre
         "boxed": { "command": "docker", "args": ["run", "-i", "own/boxed"] },
         "native": { "command": "/opt/native", "args": [] },
         "refused": { "command": "bunx", "args": ["@own/other"] },
+        "web": { "type": "http", "url": "https://web.example/mcp" },
     } });
     let before = serde_json::to_string_pretty(&config).unwrap();
     let path = folder.write("home/.claude.json", &before);
+    folder.write(
+        ".vscode/mcp.json",
+        r#"{ "servers": { "ours": { "command": "npx", "args": ["own", "a b"] }, "far": { "url": "https://far.example" } } }"#,
+    );
     let read = || fs::read_to_string(&path).unwrap();
     let shown = folder.run(&["adopt", "--dry-run"], &existing.environment()).await;
     let printed = stdout(&shown);
@@ -34,6 +39,9 @@ async fn the_servers_of_clients_are_shown_and_put_into_wharf_where_a_person_agre
         "/home/docs, for reading and writing\n",
         "  boxed: stays as it is: `docker` starts a container, which wharf does not",
         "  native: stays as it is: /opt/native is a program of this machine",
+        "  web: remote: left as it is\n",
+        "this project, .vscode/mcp.json\n  far: remote: left as it is\n  ours: left as it is, since others share the file; to put wharf \
+         before it: wharf install vscode --config-path .vscode/mcp.json --name ours --force npx own 'a b'\n",
     ] {
         assert!(printed.contains(expected), "{expected}: {printed}{}", stderr(&shown));
     }
@@ -47,6 +55,7 @@ async fn the_servers_of_clients_are_shown_and_put_into_wharf_where_a_person_agre
     }
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}{printed}");
+    assert!(printed.contains("next: start a new session of Claude Code\n"), "{printed}");
     let after: Value = serde_json::from_str(&read()).unwrap();
     let entry = &after["mcpServers"]["notes"];
     assert_eq!((&entry["env"], &entry["disabled"]), (&json!({ "KEY": "k" }), &json!(false)), "{after}");

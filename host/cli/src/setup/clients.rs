@@ -184,6 +184,17 @@ impl Client {
         Ok(servers.iter().filter_map(|(name, written)| program(name, written)).collect())
     }
 
+    /// Returns the names of the servers of a config that are elsewhere, at a URL.
+    pub fn remote(&self, text: &str) -> Result<Vec<String>> {
+        let has_url = |written: &Value| {
+            let mut keys = described(written).as_object().into_iter().flat_map(|entry| entry.keys());
+            keys.any(|key| key == "uri" || key.to_ascii_lowercase().ends_with("url"))
+        };
+        let servers = self.format.servers(text, self.key)?.into_iter();
+        let remote = servers.filter(|(name, written)| program(name, written).is_none() && has_url(written));
+        Ok(remote.map(|(name, _)| name).collect())
+    }
+
     /// Whether the config has a server of any kind under this name.
     pub fn has(&self, text: &str, name: &str) -> Result<bool> {
         Ok(self.format.servers(text, self.key)?.contains_key(name))

@@ -42,20 +42,11 @@ pub async fn run(command: Adopt) -> Result<ExitCode> {
             "`wharf adopt` asks about each server at a terminal, and there is no terminal; --dry-run shows the servers",
         )?),
     };
-    let (places, mut found) = (ConfigPaths::here()?, 0);
+    let (places, mut found, mut next) = (ConfigPaths::here()?, 0, BTreeSet::new());
     for client in client_list::ALL {
         let Some(path) = client.path(&places) else { continue };
         let Some(text) = read(&path)? else { continue };
-        let servers = match client.servers(&text) {
-            Ok(servers) => servers.into_iter().filter(|server| !server.is_wharf()).collect::<Vec<_>>(),
-            Err(error) => {
-                print(&format!("{}: {}", text::path(&path), escaped(&format!("{error:#}"))))?;
-                continue;
-            }
-        };
-        if !servers.is_empty() {
-            print(&format!("{}, {}", client.title, text::path(&path)))?;
-        }
+        let Some(servers) = others(client, client.title, &path, &text)? else { continue };
         found += servers.len();
         for server in servers {
             let variables = client.variables(&text, &server.name)?;
@@ -73,11 +64,15 @@ pub async fn run(command: Adopt) -> Result<ExitCode> {
             for line in &adopted.opens {
                 show(&format!("    {line}"))?;
             }
-            if let Some(person) = &mut person {
-                change(client, &path, &adopted.server, person)?;
+            if let Some(person) = &mut person
+                && change(client, &path, &adopted.server, person)?
+            {
+                next.insert(client.next_step);
             }
         }
     }
+    found += of_project(&places)?;
+    next.iter().try_for_each(|next| print(&format!("next: {next}")))?;
     if found == 0 {
         print(
             "no client on this machine starts an MCP server without wharf; `wharf install --list` names their configs",
@@ -86,21 +81,69 @@ pub async fn run(command: Adopt) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks whether a server is to be started by wharf, and changes its entry.
-fn change(client: &Client, path: &Path, server: &Server, person: &mut Person) -> Result<()> {
+/// Returns the servers of a config that a client starts without wharf, and prints those that are elsewhere. `None`: it cannot be read.
+fn others(client: &Client, title: &str, path: &Path, text: &str) -> Result<Option<Vec<Server>>> {
+    let (servers, remote) = match client.servers(text).and_then(|servers| Ok((servers, client.remote(text)?))) {
+        Ok(all) => all,
+        Err(error) => {
+            print(&format!("{}: {}", text::path(path), escaped(&format!("{error:#}"))))?;
+            return Ok(None);
+        }
+    };
+    let servers: Vec<Server> = servers.into_iter().filter(|server| !server.is_wharf()).collect();
+    if !servers.is_empty() || !remote.is_empty() {
+        print(&format!("{title}, {}", text::path(path)))?;
+    }
+    remote.iter().try_for_each(|name| print(&format!("  {}: remote: left as it is", escaped(name))))?;
+    Ok(Some(servers))
+}
+
+/// The configs of a project, each with the client that has the same format.
+const OF_PROJECTS: [(&str, &str); 3] =
+    [(".mcp.json", "claude-code"), (".vscode/mcp.json", "vscode"), (".cursor/mcp.json", "cursor")];
+
+/// Prints the servers of the project in the current folder, whose files others share. Returns how many there are.
+fn of_project(places: &ConfigPaths) -> Result<usize> {
+    let mut found = 0;
+    for (file, id) in OF_PROJECTS {
+        let Some(client) = client_list::ALL.iter().find(|client| client.id == id) else { continue };
+        let path = Path::new(file);
+        // The home directory has the person's own.
+        if client.path(places) == std::path::absolute(path).ok() {
+            continue;
+        }
+        let Some(text) = read(path)? else { continue };
+        for Server { name, command, args } in others(client, "this project", path, &text)?.unwrap_or_default() {
+            found += 1;
+            let words = ["wharf", "install", id, "--config-path", file, "--name", &name, "--force", &command];
+            let line = text::shell(words.into_iter().chain(args.iter().map(String::as_str)));
+            let says = match line::begins(&command) {
+                true => format!("left as it is, since others share the file; to put wharf before it: {line}"),
+                false => format!("left as it is: {command} is a program of this machine"),
+            };
+            print(&format!("  {}: {}", escaped(&name), escaped(&says)))?;
+        }
+    }
+    Ok(found)
+}
+
+/// Asks whether a server is to be started by wharf, and changes its entry. Returns whether it did.
+fn change(client: &Client, path: &Path, server: &Server, person: &mut Person) -> Result<bool> {
     let name = escaped(&server.name);
     if !client.is_edited() {
-        return print(&format!("    wharf does not edit YAML; start it with: {}", escaped(&server.line())));
+        print(&format!("    wharf does not edit YAML; start it with: {}", escaped(&server.line())))?;
+        return Ok(false);
     }
     if !person.agrees(&format!("    Start `{name}` by wharf in {}, with this access?", client.title))? {
-        return Ok(());
+        return Ok(false);
     }
     // What the person has answered before is in the file by now.
     let before = read(path)?.context("the config is gone")?;
     let after = client.set(&before, server)?;
     write(client, path, Some(&before), &after)?;
     let undo = text::shell(["wharf", "install", client.id, "--name", &server.name, "--uninstall"]);
-    print(&format!("    done; to undo it: {undo}"))
+    print(&format!("    done; to undo it: {undo}"))?;
+    Ok(true)
 }
 
 /// A server of a client, as wharf would start it.
