@@ -360,7 +360,7 @@ class Serving(unittest.TestCase):
     def test_what_was_refused_is_told_place_the_servers_words(self) -> None:
         said = self.serve(
             """
-            import subprocess, threading
+            import asyncio, subprocess, threading
             from mcp.server.fastmcp import FastMCP
             mcp = FastMCP("demo")
             watcher = threading.Thread(target=print, daemon=True)
@@ -377,10 +377,26 @@ class Serving(unittest.TestCase):
             @mcp.tool()
             def boom() -> str:
                 raise ValueError("bad thing")
+
+            @mcp.tool()
+            def bare() -> str:
+                return subprocess.check_output("git log", shell=True)
+
+            @mcp.tool()
+            async def later() -> str:
+                await asyncio.create_subprocess_exec("git", "log")
+
+            @mcp.tool()
+            async def connects() -> str:
+                await asyncio.open_connection("db.example", 5432)
             """,
-            [["log", {}, []], ["boom", {}, []]],
+            [[name, {}, []] for name in ("log", "boom", "bare", "later", "connects")],
         )
-        log, boom = (one[0] for one in said["results"])
+        log, boom, bare, later, connects = (one[0] for one in said["results"])
+        for told, line in ((bare, 22), (later, 26)):
+            self.assertEqual(told[0].partition(": ")[2], "a plugin cannot start other programs")
+            self.assertRegex(told[1], rf"^The server tried to start the program `git` \(.*/server.py:{line}\)\.$")
+        self.assertRegex(connects[1], r"^The server tried to open a socket \(.*/server.py:30\)\.$")
         self.assertEqual(log[0], "Error executing tool log: is this a repository?")
         refused = r"The server tried to start the program `git` \(.*/server.py:%d\): a plugin cannot start other programs\."
         self.assertRegex(log[1], f"^{refused % 12}$")

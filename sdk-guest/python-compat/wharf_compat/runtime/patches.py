@@ -157,14 +157,15 @@ def _dotenv(module: Any) -> None:
 
 
 refused: list[tuple[str, str]] = []
-"""What was refused since the call or the start began, each in a sentence, and what the server was told."""
+"""What was refused since the call or the start began: what the server tried, with file and line, and what it was told."""
 warnings: list[str] = []
 """What does not run, although the server goes on."""
 
 
 def explained(said: str) -> str:
-    """Returns sentences about what was refused, in addition to what the server said about it. It may have said so itself."""
-    return "".join(f" {sentence}." for sentence, why in dict.fromkeys(refused) if why not in said)
+    """Returns sentences about what was refused, in addition to what the server said about it. It may have said why itself, and not where."""
+    every = ((tried, "" if why in said else f": {why.partition(':')[0]}") for tried, why in dict.fromkeys(refused))
+    return "".join(f" {tried}{why}." for tried, why in every)
 
 
 def _place() -> str:
@@ -184,10 +185,17 @@ def _place() -> str:
 def _refuse(kind: type[Exception], why: str, what: Callable[..., str]) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         at = _place()
-        refused.append((f"The server tried to {what(*args)}{f' ({at})' if at else ''}: {why.partition(':')[0]}", why))
+        refused.append((f"The server tried to {what(*args)}{f' ({at})' if at else ''}", why))
         raise kind(why)
 
     return refuse
+
+
+def _coroutine(refuse: Callable[..., Any]) -> Callable[..., Any]:
+    async def refused(*args: Any, **kwargs: Any) -> Any:
+        refuse(*args, **kwargs)
+
+    return refused
 
 
 def _program(*args: Any) -> str:
@@ -248,6 +256,8 @@ def _python() -> None:
         socket.gethostname = lambda: "localhost"
     tempfile._candidate_tempdir_list = _temporary  # type: ignore[attr-defined]
     no_processes = _refuse(FileNotFoundError, loops.NO_PROCESSES, _program)
+    loops.Loop.subprocess_exec = loops.Loop.subprocess_shell = _coroutine(no_processes)  # type: ignore[method-assign,assignment]
+    loops.Loop.create_connection = loops.Loop.create_server = _coroutine(no_sockets)  # type: ignore[method-assign,assignment]
     subprocess.Popen.__init__ = no_processes  # type: ignore[method-assign]
     os.system = os.popen = no_processes  # type: ignore[assignment]
     limits.install(no_sockets, no_processes)
