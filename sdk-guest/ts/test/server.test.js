@@ -190,8 +190,8 @@ test("HTTP next to stdio keeps no server from building", async () => {
 });
 
 const SENTENCES = [
-  ["child_process", "spawn", /child_process.spawn does not work here: a plugin cannot start programs/],
-  ["net", "connect", /net.connect does not work here: a plugin has no sockets/],
+  ["child_process", "spawn", /child_process.spawn does not work here \(\d+\/server.ts:6\): a plugin cannot start programs/],
+  ["net", "connect", /net.connect does not work here \(\d+\/server.ts:6\): a plugin has no sockets/],
   ["http", "createServer", /http.createServer does not work here: a plugin has no sockets: wharf serves HTTP/],
 ];
 for (const [module, name, expected] of SENTENCES) {

@@ -1,8 +1,8 @@
 // Finds the modules that take the place of Node.js's, and of packages that serve HTTP.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const LIB = fileURLToPath(new URL("../../lib/mcp/", import.meta.url));
@@ -102,15 +102,19 @@ export function nodeModules({ jspm, packagesFrom, missing, acorn }) {
         loader: "js",
         resolveDir: LIB,
       }));
-      build.onResolve({ filter: NODE }, ({ path, kind }) => {
-        const name = path.replace(ALWAYS, "");
+      build.onResolve({ filter: NODE }, ({ path: said, kind, importer }) => {
+        const name = said.replace(ALWAYS, "");
         // `require("events")` returns the class itself, where `import` returns a module with a default.
         if (!isKnown(name)) return { path: name, namespace: "unknown" };
         if (kind === "require-call") return { path: name, namespace: "required" };
-        const file = replacement(name, jspm);
-        if (file) return { path: name, namespace: "node", pluginData: file };
+        const instead = replacement(name, jspm);
+        if (instead) return { path: name, namespace: "node", pluginData: instead };
         missing.add(name);
-        return { path: name, namespace: Object.hasOwn(SHORT, name) ? "short" : "lacking", sideEffects: false };
+        if (Object.hasOwn(SHORT, name)) return { path: name, namespace: "short", sideEffects: false };
+        // One for each module that imports it, so that the sentence names that.
+        const file = isAbsolute(importer) && existsSync(importer) ? importer : undefined;
+        const path = file ? `${name}?${file.split("/").slice(-3).join("/")}` : name;
+        return { path, namespace: "lacking", sideEffects: false, pluginData: { name, file } };
       });
       build.onLoad({ filter: /.*/, namespace: "node" }, async ({ path, pluginData }) => ({
         contents: await completed(path, pluginData, acorn),
@@ -162,8 +166,8 @@ export function nodeModules({ jspm, packagesFrom, missing, acorn }) {
         resolveDir: LIB,
       }));
       build.onLoad({ filter: /.*/, namespace: "short" }, ({ path }) => ({ contents: SHORT[path], loader: "js" }));
-      build.onLoad({ filter: /.*/, namespace: "lacking" }, async ({ path }) => ({
-        contents: await lackingSource(path),
+      build.onLoad({ filter: /.*/, namespace: "lacking" }, async ({ pluginData: { name, file } }) => ({
+        contents: await lackingSource(name, file),
         loader: "js",
         resolveDir: LIB,
       }));
@@ -248,8 +252,22 @@ function exportsOf(text, acorn) {
     });
 }
 
+/** Lines that name a member and do not use it. */
+const NO_USE = /^\s*(import\b|\/\/|\*|\/\*|[\w$]+,?\s*$)|\brequire\(/;
+
+/** Returns where a file uses a member of a part of Node.js: the file, and the lines if they are few. */
+function placeOf(file, module, name) {
+  const own = file.split("/").slice(-2).join("/");
+  const use = new RegExp(`(?<![.\\w$])(?:(?:${module}|childProcess|cp)\\.)?${name}(?![\\w$])`);
+  const isUse = (line) => use.test(line) && !NO_USE.test(line);
+  const lines = readFileSync(file, "utf8")
+    .split("\n")
+    .flatMap((line, at) => (isUse(line) ? [at + 1] : []));
+  return lines.length && lines.length < 4 ? `${own}:${lines.join(", ")}` : own;
+}
+
 /** Returns a module with the names of a part of Node.js: functions that say why they do not work, and the constants. */
-async function lackingSource(path) {
+async function lackingSource(path, file) {
   const real = await import(`node:${path}`).catch(() => ({ default: {} }));
   const names = Object.keys(real).filter((name) => name !== "default" && /^[A-Za-z_$][\w$]*$/.test(name));
   const lines = ['import { lacking } from "wharf-sdk:lib/mcp/lacking.js";'];
@@ -257,7 +275,9 @@ async function lackingSource(path) {
     const value = real[name];
     const plain = typeof value === "function" ? undefined : dataOf(value);
     const special = SPECIAL[`${path}.${name}`];
-    lines.push(`const ${name}_ = ${special ?? plain ?? `lacking(${JSON.stringify(path)}, ${JSON.stringify(name)})`};`);
+    const place = file && placeOf(file, path, name);
+    const given = [path, name, undefined, place].map((one) => JSON.stringify(one) ?? "undefined");
+    lines.push(`const ${name}_ = ${special ?? plain ?? `lacking(${given.join(", ")})`};`);
   }
   const all = names.map((name) => `${name}: ${name}_`).join(", ");
   lines.push(`export { ${names.map((name) => `${name}_ as ${name}`).join(", ")} };`, `export default { ${all} };`);

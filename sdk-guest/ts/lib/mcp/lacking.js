@@ -13,11 +13,16 @@ export const WHY = {
   http2: "a plugin has no sockets: wharf serves HTTP, and `fetch` works, with the operator's grant",
 };
 
-/** Returns a function that says in one sentence why it does not exist. It can be extended as a class. */
-export function lacking(module, name, why = WHY[module] ?? "it is a part of Node.js that a plugin does not have") {
+/** Returns a function that says in one sentence why it does not exist, and where it is used. It can be extended as a class. */
+export function lacking(
+  module,
+  name,
+  why = WHY[module] ?? "it is a part of Node.js that a plugin does not have",
+  place,
+) {
   return function () {
     throw Object.assign(
-      new Error(`${module}.${name} does not work here: ${why}`),
+      new Error(`${module}.${name} does not work here${place ? ` (${place})` : ""}: ${why}`),
       {
         code: "ERR_NOT_IN_A_PLUGIN",
       },
