@@ -204,3 +204,18 @@ async fn what_does_not_fit_is_told() {
     let inspected = stdout(&folder.run(&["inspect", "--builtin", "time"], &[]).await);
     assert!(inspected.contains("tool get_current_time: "), "{inspected}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_fails_says_why_its_folder_is_read_only() {
+    let folder = Folder::new();
+    let config = folder.config("").display().to_string();
+    let (all, file) = (folder.path().display().to_string(), folder.write("a.txt", "hello").display().to_string());
+    let (path, note) =
+        (format!("path={file}"), format!("note: {all} is read-only, because files that a wharf of this user"));
+    for (tool, fails) in [("write_file", true), ("read_text_file", false)] {
+        let words = ["call", "-c", &config, "--builtin", "files", &all, tool, &path, "content=new"];
+        let called = folder.run(&words[..if fails { 9 } else { 8 }], &[]).await;
+        let said = stderr(&called);
+        assert_eq!((called.status.success(), said.contains(&note)), (!fails, fails), "{tool}: {said}");
+    }
+}

@@ -91,6 +91,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     };
     let arguments = arguments(tool, given)?;
     let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
+    let lacks = operator.wharf.plugins().into_iter().filter_map(|one| one.serving).flat_map(|one| one.lacks);
     operator.wharf.stop().await;
     let succeeded = match called {
         Ok(result) => show(&operator, result)?,
@@ -102,9 +103,9 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     if succeeded {
         return Ok(ExitCode::SUCCESS);
     }
-    for lack in plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.lacks) {
+    for lack in lacks {
         // If stderr is closed, nobody reads it.
-        writeln!(std::io::stderr(), "note: {}", escaped(lack)).ok();
+        writeln!(std::io::stderr(), "note: {}", escaped(&lack)).ok();
     }
     Ok(ExitCode::FAILURE)
 }

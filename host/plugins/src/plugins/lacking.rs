@@ -22,10 +22,10 @@ pub fn log(before: Option<&Served>, now: &Served, scopes: &Scopes) {
     }
 }
 
-/// Returns sentences about what a plugin lacks.
+/// Returns sentences about what a plugin lacks, and what its calls so far lacked.
 pub fn sentences(now: &Served, scopes: &Scopes) -> Vec<String> {
     let ungranted = ungranted(None, now).map(|says| format!("it {says}"));
-    unset(None, now, scopes).chain(ungranted).collect()
+    unset(None, now, scopes).chain(ungranted).chain(scopes.lessened(&now.config.id)).collect()
 }
 
 /// Says what a plugin wants and is not granted, apart from what the version `before` wanted as well.

@@ -70,7 +70,7 @@ pub struct Serving {
     pub not_granted: Vec<&'static str>,
     /// The grants that it declares it wants, and whether it has them; `None` if it declares nothing.
     pub wants: Option<Vec<Wanted>>,
-    /// What it lacks of that, in sentences: grants, each with what to type, and values of variables.
+    /// What it lacks of that, in sentences: grants, with what to type, values of variables, and access to directories in its calls so far.
     pub lacks: Vec<String>,
     /// Its grants that it does not declare it wants; empty if it declares nothing.
     pub not_wanted: Vec<String>,

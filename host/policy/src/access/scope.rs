@@ -355,6 +355,15 @@ impl Scopes {
         self.rehearsal.is_none() && std::env::var_os(name).is_none()
     }
 
+    /// Returns why calls of a plugin so far had less access to directories than it is granted, as the log says it.
+    pub fn lessened(&self, plugin: &str) -> Vec<String> {
+        let warned = self.warned.lock();
+        let mut all: Vec<String> =
+            warned.iter().filter(|(id, _)| id == plugin).map(|(_, one)| one.to_string()).collect();
+        all.sort();
+        all
+    }
+
     /// Returns what is wanted, as far as the operator grants it.
     fn granted(&self, plugin: &str, wanted: Wanted) -> Vec<overlap::Granted> {
         let (granted, lessened) = self.intersect(wanted);
