@@ -7,7 +7,7 @@
 use std::{
     fs,
     io::{self, ErrorKind, Read, Seek, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown},
+    os::unix::fs::{MetadataExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
 };
 
@@ -21,7 +21,7 @@ use super::{
     edit::Edited,
     load::{load_only, print},
 };
-use crate::setup::form::Form;
+use crate::{authoring::existing::cache::make_folder, setup::form::Form};
 use wharf_base::{
     failed::{OrFailed, failed},
     guard, text,
@@ -196,16 +196,6 @@ pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
     file.take(MAX_READ_BYTES).read_to_end(&mut bytes).with_context(|| cannot(path, "read"))?;
     let outside = Outside::of(&bytes).with_context(name)?;
     Ok((bytes, outside))
-}
-
-/// Creates a folder and its missing parents, accessible only to their owner.
-pub fn make_folder(folder: &Path) -> Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| cannot(folder, "created"))
-        .or_failed()
 }
 
 /// The mode of a new file that only its owner may access.

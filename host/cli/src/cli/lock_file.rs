@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use wharf_config::lock::{FILE_NAME, Lock};
 
-use super::file::{SHARED_MODE, changed_meanwhile, make_folder, replace};
+use super::file::{SHARED_MODE, changed_meanwhile, replace};
+use crate::authoring::existing::cache::make_folder;
 
 /// A lock file that was read. A file that does not exist is empty.
 pub struct LockFile {

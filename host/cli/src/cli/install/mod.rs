@@ -12,13 +12,16 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use self::{opened_access::opened, program::Program};
 use super::{
     arguments::{Install, tell_of_servers},
-    file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
+    file::{PRIVATE_MODE, changed_meanwhile, read, read_backup, replace, write_backup},
     load::{load_to_look, print},
     missing_grants,
     serve::refuse_nothing,
 };
 use crate::{
-    authoring::{build::Until, existing::make::make},
+    authoring::{
+        build::Until,
+        existing::{cache::make_folder, make::make},
+    },
     setup::{
         client_list::{self, ConfigPaths},
         clients::Client,
