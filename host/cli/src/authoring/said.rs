@@ -25,12 +25,12 @@ const UNREACHABLE: [(&str, &str); 10] = [
     ("Cannot connect to proxy", "the proxy does not let it through"),
     ("Temporary failure in name resolution", "a name has no address here"),
     ("Failed to resolve", "a name has no address here"),
-    ("Failed to establish a new connection", "there is no connection"),
+    ("Failed to establish a new connection", "no connection"),
     ("ENOTFOUND", "a name has no address here"),
     ("EAI_AGAIN", "a name has no address here"),
     ("ECONNREFUSED", "the connection is refused"),
-    ("ETIMEDOUT", "there is no answer"),
-    ("timed out. (", "there is no answer"),
+    ("ETIMEDOUT", "no answer"),
+    ("timed out. (", "no answer"),
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted"),
 ];
 
@@ -173,7 +173,7 @@ mod tests {
         let (npm, pip) = ("npm error code EAI_AGAIN", "WARNING: Failed to establish a new connection: [Errno 111]");
         for (text, set, expected) in [
             (npm, &[][..], "packages cannot be reached (a name has no address here); no proxy is set; if"),
-            (pip, &[], "packages cannot be reached (there is no connection); no proxy is set; if"),
+            (pip, &[], "packages cannot be reached (no connection); no proxy is set; if"),
             (pip, &["HTTPS_PROXY"], "; the proxy is the one that HTTPS_PROXY names: check it"),
             (npm, &["ALL_PROXY"], "; ALL_PROXY is set and not used for this; if"),
             (pip, &["ALL_PROXY"], "; the proxy is the one that ALL_PROXY names: check it"),
