@@ -224,6 +224,7 @@ async fn a_line_that_cannot_be_run_says_what_to_type() {
         ("run https://x.example/mcp", "https://x.example/mcp is the address of a server that runs elsewhere"),
         ("install codex git+https://x.example/own/notes", "type git clone https://x.example/own/notes, and then name"),
         ("run files docs", "the built-in plugin is --builtin files"),
+        ("run notes", "opened to plugins, and not run; the server in it is notes/index.ts"),
         ("run mcp-server-time", "the built-in plugin is --builtin time"),
         (
             "call --builtin time get_current_time notes",

@@ -9,7 +9,7 @@ pub mod adopt;
 mod build_files;
 pub mod cache;
 pub mod detached;
-mod entry;
+pub mod entry;
 pub mod inputs;
 pub mod line;
 pub mod locks;

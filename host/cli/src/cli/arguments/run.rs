@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::{line_place::typed, value_names::ValueNames};
 use crate::authoring::existing::{
-    line,
+    entry, line,
     started::{meant, started},
 };
 use wharf_base::text;
@@ -275,6 +275,13 @@ impl Granted {
         }
         let servers = named.servers()?;
         plugins.extend(servers.into_iter().map(|server| Named::Server(Arc::new(server))));
+        let server = folders.iter().filter(|_| plugins.is_empty()).find_map(|folder| entry::find(folder));
+        if let Some(file) = server.as_deref().and_then(Path::to_str) {
+            bail!(
+                "a folder on the command line is opened to plugins, and not run; the server in it is {}, and --builtin files works in the folder",
+                text::escaped(&text::shell([file]))
+            );
+        }
         ensure!(
             !plugins.is_empty() || folders.is_empty(),
             "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \
