@@ -158,10 +158,13 @@ fn elsewhere(text: &str) -> Option<String> {
         || ["git@", "ssh://", "git://"].iter().any(|start| at.starts_with(start))
         || is_web && at.ends_with(".git");
     if is_repository {
-        let at = short.unwrap_or_else(|| at.to_owned());
+        // pip writes what it takes of a repository after its address.
+        let at = short.as_deref().unwrap_or(at).split('#').next().unwrap_or_default();
+        let end = at.rfind('/').and_then(|last| Some(last + at.get(last..)?.find('@')?));
+        let at = end.and_then(|end| at.get(..end)).unwrap_or(at);
         let folder =
             at.rsplit(['/', ':']).next().map(|last| last.strip_suffix(".git").unwrap_or(last)).unwrap_or_default();
-        let (clone, file) = (text::shell(["git", "clone", &at]), text::shell([format!("{folder}/server.py").as_str()]));
+        let (clone, file) = (text::shell(["git", "clone", at]), text::shell([format!("{folder}/server.py").as_str()]));
         return Some(format!(
             "{named} is a repository, and wharf fetches none; type {}, and then name the server's file, such as: wharf run {}",
             text::escaped(&clone),
@@ -255,7 +258,7 @@ mod tests {
             ("oci://r.example/x:1", "`wharf add oci://r.example/x:1`"),
             ("https://x.example/x.wasm", "`wharf add https://x.example/x.wasm`"),
             ("https://x.example/mcp", "is the address of a server that runs elsewhere"),
-            ("git+https://x.example/own/notes.git", "type git clone https://x.example/own/notes.git, and"),
+            ("git+https://x.example/own/notes.git@v1#egg=x", "type git clone https://x.example/own/notes.git, and"),
             ("https://x.example/own/notes.git", "such as: wharf run notes/server.py"),
             ("github:own/notes", "type git clone https://github.com/own/notes, and"),
             ("git@x.example:own/notes", "is a repository, and wharf fetches none"),
