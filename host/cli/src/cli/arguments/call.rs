@@ -160,13 +160,12 @@ fn is_argument(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::cli::arguments::{Arguments, Command};
 
     fn call(words: &[&str]) -> Call {
-        match Arguments::try_parse_from([&["wharf", "call"], words].concat()).unwrap().command {
+        let words = ["wharf", "call"].iter().chain(words).map(Into::into).collect();
+        match Arguments::read(words).unwrap().command {
             Command::Call(call) => call,
             other => panic!("{other:?}"),
         }
