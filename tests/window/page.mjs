@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -30,7 +30,10 @@ const VIEWS = ["Now", "Refused", "Waiting", "Plugins", "Record", "Machine"];
 /** How long something may take that has to happen, in milliseconds. */
 const PATIENCE = 60_000;
 
-const place = realpathSync(mkdtempSync(join(tmpdir(), "wharf-page-")));
+// Pictures show the same paths each time.
+const drawn = join(tmpdir(), "wharf-page");
+if (options.pictures) mkdirSync(drawn);
+const place = realpathSync(options.pictures ? drawn : mkdtempSync(`${drawn}-`));
 const home = join(place, "home");
 const project = join(home, "project");
 mkdirSync(project, { recursive: true });
@@ -59,7 +62,7 @@ path = ${JSON.stringify(join(options.plugins, "fetch.wasm"))}
 http = []
 `,
 );
-const env = { PATH: process.env.PATH, HOME: home };
+const env = { PATH: [dirname(options.bin), process.env.PATH].join(delimiter), HOME: home };
 const site = createServer((_, response) => response.end("<p>Opening hours: 9 to 17</p>"));
 await new Promise((listening) => site.listen(0, "127.0.0.1", listening));
 const address = `http://127.0.0.1:${site.address().port}`;
@@ -68,7 +71,7 @@ const address = `http://127.0.0.1:${site.address().port}`;
 async function connect(name, version, words) {
   const client = new Client({ name, version }, { capabilities: { elicitation: {} } });
   client.setRequestHandler(ElicitRequestSchema, () => new Promise(() => {}));
-  const transport = new StdioClientTransport({ command: options.bin, args: words, env, cwd: home, stderr: "ignore" });
+  const transport = new StdioClientTransport({ command: "wharf", args: words, env, cwd: home, stderr: "ignore" });
   await client.connect(transport);
   return client;
 }
@@ -79,7 +82,7 @@ const text = (result) => result.content.map((block) => block.text ?? "").join("\
 
 /** Starts `wharf open`, and returns its process and the link. */
 async function open() {
-  const window = spawn(options.bin, ["open", "--no-browser"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const window = spawn("wharf", ["open", "--no-browser"], { env, stdio: ["ignore", "pipe", "inherit"] });
   for await (const line of createInterface({ input: window.stdout })) {
     const link = line.match(/http:\/\/\S+/);
     if (link) return [window, link[0]];
@@ -99,7 +102,7 @@ const problems = [];
 try {
   const page = await browser.newPage();
   page.on("pageerror", (error) => problems.push(`the script failed: ${error.message}`));
-  page.on("console", (said) => said.type() === "error" && problems.push(`the console says: ${said.text()}`));
+  page.on("console", (said) => said.type() === "error" && problems.push(`the console says: ${said.text()} ${said.location().url}`));
   page.on("request", (asked) => {
     if (new URL(asked.url()).host !== new URL(link).host) problems.push(`it asked ${asked.url()}`);
   });
@@ -148,7 +151,7 @@ try {
     await page.setViewport({ width: 1000, height: 760 });
     if (options.pictures) {
       const height = await page.evaluate(() => document.scrollingElement.scrollHeight);
-      const clip = { x: 0, y: 0, width: 1000, height: Math.min(height, 900) };
+      const clip = { x: 0, y: 0, width: 1000, height: Math.min(height, 640) };
       await page.screenshot({ path: join(options.pictures, `window-${name.toLowerCase()}.png`), clip });
     }
   }

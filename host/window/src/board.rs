@@ -141,7 +141,7 @@ impl Board {
         Some(OpenQuestion { board: Arc::clone(self), number, answer })
     }
 
-    /// Passes the answer of a person on to the call that waits. False: nothing waits for it, or it is none of the choices.
+    /// Passes the answer of a person on to the call that waits. False: nothing waits for it, or it was not offered.
     pub fn answer(&self, SeenAnswer { question, word }: SeenAnswer) -> bool {
         let mut posted = self.posted.lock();
         let Some(asked) = posted.questions.get_mut(&question) else { return false };

@@ -17,6 +17,8 @@ use crate::{
 const MOST_CALLS: usize = 200;
 /// The most sessions that are shown.
 const MOST_SESSIONS: usize = 200;
+/// The most files, requests and refusals of a call that are shown at once.
+const MOST_OPEN: usize = 4;
 /// How much time the picture of calls shows, in milliseconds.
 const SPAN: u64 = 10 * 60 * 1000;
 /// The width of the picture.
@@ -84,38 +86,54 @@ fn one(process: &WatchedProcess, call: &SeenCall) -> Markup {
                 (time(call.began))
                 @if let Some(ended) = &call.ended {
                     @let tokens = words::tokens(ended.bytes_out) as usize;
-                    ", " (took(ended.took)) ", about " (count(tokens, "token", "tokens"))
+                    ", " (took(ended.took))
+                    @if tokens > 0 { ", about " (count(tokens, "token", "tokens")) }
                 }
                 @if call.method != "tools/call" && !call.method.is_empty() { ", " (call.method) }
                 @if let Some(client) = client { ", " (client.client) }
                 @if let Some(approval) = &call.approval { ", " (words::approval(approval)) }
             }
-            @if !(call.files.is_empty() && call.requests.is_empty() && call.refusals.is_empty()) {
-                details id=(id) {
-                    summary id={ (id) "-summary" } {
-                        (count(call.files.len(), "file", "files")) ", "
-                        (count(call.requests.len(), "request", "requests"))
-                        @if !call.refusals.is_empty() { ", " (call.refusals.len()) " refused" }
-                        span.quiet { " of " (call.name) }
+            (used(&id, call))
+        }
+    }
+}
+
+/// What a call has used. A long list is closed at first.
+fn used(id: &str, call: &SeenCall) -> Markup {
+    let counts = [
+        (call.files.len(), "file", "files"),
+        (call.requests.len(), "request", "requests"),
+        (call.refusals.len(), "refusal", "refusals"),
+    ];
+    let all = counts.iter().map(|(number, ..)| number).sum::<usize>();
+    let counts =
+        counts.into_iter().filter(|(number, ..)| *number > 0).map(|(number, one, many)| count(number, one, many));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let list = html! {
+        ul {
+            @for file in &call.files { li { span.path { (file.path) } ": " (words::did(&file.did)) } }
+            @for request in &call.requests {
+                li {
+                    (request.method) " " span.path { (request.host) } ": "
+                    @if request.refused { "refused" }
+                    @else if let Some(status) = request.status {
+                        "status " (status) ", " (words::bytes(request.bytes_in)) " received, "
+                        (words::bytes(request.bytes_out)) " sent"
                     }
-                    ul {
-                        @for file in &call.files { li { span.path { (file.path) } ": " (words::did(&file.did)) } }
-                        @for request in &call.requests {
-                            li {
-                                (request.method) " " span.path { (request.host) } ": "
-                                @if request.refused { "refused" }
-                                @else if let Some(status) = request.status {
-                                    "status " (status) ", " (words::bytes(request.bytes_in)) " received, "
-                                    (words::bytes(request.bytes_out)) " sent"
-                                }
-                                @else { "no response yet" }
-                            }
-                        }
-                        @for refusal in &call.refusals { li { "Refused: " (refusal.text) } }
-                    }
+                    @else { "no response yet" }
                 }
             }
+            @for refusal in &call.refusals { li { "Refused: " (refusal.text) } }
         }
+    };
+    html! {
+        @if all > MOST_OPEN {
+            details id=(id) {
+                summary id={ (id) "-summary" } { (counts) span.quiet { " of " (call.name) } }
+                (list)
+            }
+        }
+        @else if all > 0 { (list) }
     }
 }
 

@@ -63,7 +63,7 @@ pub async fn run_once<O: Operation>(
     let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
     let mut record = request.record(ctx, Some(&scope), passed.approval);
     follow_files(ctx, request, &record, &mut scope);
-    if let Some(session) = ctx.session.as_ref().filter(|_| record.is_shown()) {
+    if let Some(session) = ctx.session.as_ref().filter(|_| record.is_shown() && grants.roots.is_given()) {
         session.shown.set_roots(roots);
     }
     record.follow(&mut scope);
