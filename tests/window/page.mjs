@@ -150,8 +150,8 @@ try {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
     await page.setViewport({ width: 1000, height: 760 });
     if (options.pictures) {
-      const height = await page.evaluate(() => document.scrollingElement.scrollHeight);
-      const clip = { x: 0, y: 0, width: 1000, height: Math.min(height, 640) };
+      const height = await page.evaluate(() => document.querySelector("main").getBoundingClientRect().bottom + 16);
+      const clip = { x: 0, y: 0, width: 1000, height: Math.min(height, 860) };
       await page.screenshot({ path: join(options.pictures, `window-${name.toLowerCase()}.png`), clip });
     }
   }

@@ -187,7 +187,7 @@ const CHECKS: [Check; 21] = [
     },
     Check {
         name: "window",
-        what: "the page of `wharf open` in Chromium, by keyboard, with a checker of accessibility; --pictures draws those of docs/window.md",
+        what: "the page of `wharf open` in Chromium, by keyboard, with a checker of accessibility",
         needs: "npm, Debian",
         merge: None,
         release: Some((&[], 1.5)),

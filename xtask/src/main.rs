@@ -59,7 +59,7 @@ cargo xtask package    builds the binary that is packaged, and packages it at ta
                        steps of the workflows that take less than a minute; --build-only; needs npm and Python 3
 cargo xtask generate   writes what is generated: docs/contract.md, docs/config.md, docs/wharf.schema.json, docs/limits.md, the table in
                        CONTRIBUTING.md, and the accepted weight of the project in xtask/budget.txt; --pictures draws those in docs/pictures from
-                       real runs, which needs Python 3
+                       real runs, which needs Python 3, npm and Debian
 cargo xtask toolchain  prints the name of the Rust toolchain that these commands use, and installs it if the machine's is too old
 
 demo, test, try and check share one build, at target/debug. It is for trying and for tests.
@@ -167,7 +167,7 @@ fn generate() -> Result<()> {
     tidy(&["budget"])
 }
 
-/// Draws the pictures of the README.
+/// Draws the pictures of the documents.
 fn pictures() -> Result<()> {
     let root = root();
     tree::prepare(&["demo"])?;
@@ -175,7 +175,8 @@ fn pictures() -> Result<()> {
     let python = installed::python(&source.join("requirements.txt"), &root.join("target/pictures"))?;
     let mut command = Command::new(python);
     command.arg(source.join("record.py")).arg(tree::wharf()).arg(tree::built("demo"));
-    run(command.arg(root.join("docs/pictures")))
+    run(command.arg(root.join("docs/pictures")))?;
+    others::window(&root, &["--pictures".to_owned()])
 }
 
 fn soak(_: &Path, rest: &[String]) -> Result<()> {

@@ -79,6 +79,12 @@ mod tests {
         ),
         ("host/sandbox/src/compile/child.rs", "memory of compilers, which only the operator's plugins use"),
         ("host/sandbox/src/wasi/traffic.rs", "requests of one call"),
+        ("host/window/src/socket.rs", "windows of the user who started the process"),
+        ("host/window/src/page/mod.rs", "connections of the user's own browser to the page"),
+        (
+            "host/window/src/page/shared.rs",
+            "pages of the user's own browser that are kept up to date, and what these read",
+        ),
     ];
 
     fn root() -> &'static Path {

@@ -262,7 +262,7 @@ mod tests {
         let expected =
             "\n\"content\":\n    | one\n    | plugin: other\n    | \\u{202e}two\n\"path\": \"a.txt\"\n\"z\": \"yyy";
         assert!(text.contains(expected), "{text}");
-        assert!(text.contains("y\n    and 32 more characters, which are not shown\nfolders:"), "{text}");
+        assert!(text.contains("y\n    and 31 more characters, which are not shown\nfolders:"), "{text}");
     }
 
     #[test]
