@@ -15,9 +15,8 @@ use wharf_plugins::plugins::{
 };
 use wharf_serve::client::server::Server;
 use wharf_window::{
-    board::shown,
     socket::Complete,
-    state::{MAX_PLUGINS, SeenPlugin, SeenProcess, SeenState},
+    state::{MAX_PLUGINS, SeenPlugin, SeenProcess, SeenState, shown},
 };
 
 /// How long the list of plugins is used before it is made again.

@@ -6,6 +6,7 @@
 
 pub mod actions;
 pub mod board;
+pub mod files;
 pub mod page;
 pub mod socket;
 pub mod state;

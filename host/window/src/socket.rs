@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{
     board::Board,
-    state::{SeenAnswer, SeenState},
+    state::{MAX_LINE_BYTES, SeenAnswer, SeenState},
 };
 
 /// The windows that read at once.
@@ -47,14 +47,13 @@ pub struct WindowSocket {
 }
 
 impl WindowSocket {
-    /// Makes the folder, and listens on a socket in it. Sockets of processes that are gone are removed.
+    /// Makes the folder, and listens on a socket in it.
     ///
     /// # Errors
     /// If the folder belongs to another user, others may enter it, or the path is too long for a socket.
     pub fn bind(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         check_folder(folder)?;
-        sweep(folder);
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
         let path = folder.join(format!("{}-{}.sock", std::process::id(), wharf_base::text::hex(&number)));
@@ -64,8 +63,11 @@ impl WindowSocket {
         Ok(socket)
     }
 
-    /// Serves windows for as long as this is polled.
+    /// Serves windows for as long as this is polled. Before, sockets of processes that are gone are removed.
     pub async fn serve(self, board: Arc<Board>, complete: Arc<Complete>) {
+        if let Some(folder) = self.path.parent() {
+            sweep(folder).await;
+        }
         let (places, mut windows) = (Arc::new(Semaphore::new(MAX_WINDOWS)), JoinSet::new());
         loop {
             let accepted = tokio::select! {
@@ -117,11 +119,11 @@ pub fn is_own(stream: &UnixStream) -> bool {
 }
 
 /// Removes the sockets on which nobody listens any more.
-fn sweep(folder: &Path) {
+async fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SWEPT);
     for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "sock")) {
-        let gone = std::os::unix::net::UnixStream::connect(&path).is_err_and(|error| is_gone(&error));
-        if gone {
+        // It does not wait: one that is busy is not gone.
+        if UnixStream::connect(&path).await.is_err_and(|error| is_gone(&error)) {
             fs::remove_file(path).ok();
         }
     }
@@ -143,8 +145,7 @@ async fn show(stream: UnixStream, board: &Board, complete: &Complete) -> io::Res
         changes.mark_unchanged();
         let (mut state, last) = board.since(at);
         complete(&mut state);
-        let mut line = serde_json::to_vec(&state)?;
-        line.push(b'\n');
+        let line = line(state)?;
         timeout(WRITE_TIMEOUT, to.write_all(&line)).await??;
         at = last;
         let paced = async {
@@ -167,6 +168,25 @@ async fn show(stream: UnixStream, board: &Board, complete: &Complete) -> io::Res
     }
 }
 
+/// Writes a state in one line, without what makes it too long.
+fn line(mut state: SeenState) -> io::Result<Vec<u8>> {
+    let parts: [fn(&mut SeenState); 4] = [
+        |state| state.calls.iter_mut().filter(|call| call.ended.is_none()).for_each(|call| call.files.clear()),
+        |state| state.calls.clear(),
+        |state| state.plugins.clear(),
+        |state| state.sessions.clear(),
+    ];
+    let mut parts = parts.into_iter();
+    loop {
+        let mut line = serde_json::to_vec(&state)?;
+        line.push(b'\n');
+        match parts.next().filter(|_| line.len() > MAX_LINE_BYTES) {
+            Some(leave_out) => leave_out(&mut state),
+            None => return Ok(line),
+        }
+    }
+}
+
 /// Reads an answer. `said`: what was read of its line. `None`: the window is gone.
 async fn answer(from: &mut BufReader<OwnedReadHalf>, said: &mut Vec<u8>) -> io::Result<Option<SeenAnswer>> {
     let left = MAX_ANSWER_BYTES.saturating_sub(said.len() as u64);
@@ -182,9 +202,9 @@ async fn answer(from: &mut BufReader<OwnedReadHalf>, said: &mut Vec<u8>) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{SeenCall, SeenChoice, SeenEnded, SeenProcess, SeenQuestion};
+    use crate::state::{SeenCall, SeenChoice, SeenEnded, SeenFile, SeenPlugin, SeenProcess, SeenQuestion, SeenSession};
 
-    async fn line(from: &mut BufReader<UnixStream>) -> SeenState {
+    async fn read(from: &mut BufReader<UnixStream>) -> SeenState {
         let mut line = String::new();
         from.read_line(&mut line).await.unwrap();
         serde_json::from_str(&line).unwrap()
@@ -200,12 +220,12 @@ mod tests {
         let complete: Arc<Complete> = Arc::new(|state| state.process.resident = Some(9));
         let serving = tokio::spawn(socket.serve(Arc::clone(&board), complete));
         let mut window = BufReader::new(UnixStream::connect(&path).await.unwrap());
-        let first = line(&mut window).await;
+        let first = read(&mut window).await;
         assert_eq!((first.process.pid, first.process.resident, first.calls.len()), (7, Some(9), 0));
         let choice = SeenChoice { word: "once".into(), text: String::new() };
         let question = SeenQuestion { answers: vec![choice], ..SeenQuestion::default() };
         let mut open = board.ask(1, question).unwrap();
-        let asked = line(&mut window).await;
+        let asked = read(&mut window).await;
         let said = format!("{{\"question\":{},\"word\":\"once\"}}\n", asked.questions[0].id);
         // In parts, which belong together.
         for part in [&said[..9], &said[9..]] {
@@ -214,7 +234,7 @@ mod tests {
         }
         assert_eq!(open.answered().await, "once");
         board.begin(1, SeenCall { name: "a".into(), ..SeenCall::default() }).end(SeenEnded::default(), |_| {});
-        while line(&mut window).await.calls.is_empty() {}
+        while read(&mut window).await.calls.is_empty() {}
         serving.abort();
         serving.await.unwrap_err();
         assert!(!path.exists(), "its file goes with it");
@@ -229,11 +249,27 @@ mod tests {
         tokio::spawn(socket.serve(board, Arc::new(|_| {})));
         for said in [b"what\n".to_vec(), vec![b'x'; 8192]] {
             let mut window = BufReader::new(UnixStream::connect(&path).await.unwrap());
-            line(&mut window).await;
+            read(&mut window).await;
             window.get_mut().write_all(&said).await.ok();
             let mut rest = Vec::new();
             window.read_to_end(&mut rest).await.ok();
         }
+    }
+
+    #[test]
+    fn a_line_is_never_too_long_for_a_window() {
+        let long = || "x".repeat(300_000);
+        let file = || SeenFile { path: long(), did: "read".into() };
+        let running = SeenCall { name: "runs".into(), files: vec![file()], ..SeenCall::default() };
+        let mut state = SeenState { calls: vec![running; 20], ..SeenState::default() };
+        let text = line(state.clone()).unwrap();
+        let read: SeenState = serde_json::from_slice(&text).unwrap();
+        assert_eq!((read.calls.len(), read.calls[0].files.len()), (20, 0));
+        state.plugins = (0..20).map(|_| SeenPlugin { id: long(), ..SeenPlugin::default() }).collect();
+        state.sessions = (0..20).map(|_| SeenSession { client: long(), ..SeenSession::default() }).collect();
+        state.questions.push(SeenQuestion { text: "asks".into(), ..SeenQuestion::default() });
+        let read: SeenState = serde_json::from_slice(&line(state).unwrap()).unwrap();
+        assert_eq!(read.questions[0].text, "asks");
     }
 
     #[tokio::test]
@@ -244,9 +280,9 @@ mod tests {
         let left = folder.join("1-a.sock");
         drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
         let one = WindowSocket::bind(&folder).unwrap();
-        assert!(!left.exists());
         let other = WindowSocket::bind(&folder).unwrap();
-        assert!(one.path.exists() && other.path.exists());
+        sweep(&folder).await;
+        assert!(!left.exists() && one.path.exists() && other.path.exists());
     }
 
     #[test]

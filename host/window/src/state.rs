@@ -15,6 +15,9 @@ pub const MAX_PLUGINS: usize = 512;
 /// The most files, requests and refusals of a call.
 pub const MAX_PER_CALL: usize = 64;
 
+/// The characters of a path or another text of a guest or client.
+pub(crate) const MAX_TEXT_CHARS: usize = 512;
+
 /// One line: the state of a process, complete but for its calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -103,6 +106,8 @@ pub struct SeenCall {
     pub bytes_in: u64,
     /// The files that it opened or changed, the first ones.
     pub files: Vec<SeenFile>,
+    /// How many uses of files are not among these.
+    pub files_left_out: u64,
     /// The HTTP requests that it made or tried to make, the first ones.
     pub requests: Vec<SeenRequest>,
     /// What it was refused, the first ones.
@@ -226,4 +231,26 @@ pub struct SeenAnswer {
     pub question: u64,
     /// The word of the choice.
     pub word: String,
+}
+
+/// Makes a text of a guest or client short and safe to read.
+pub fn shown(text: &str) -> String {
+    let beginning: String = text.chars().take(MAX_TEXT_CHARS + 1).collect();
+    let mut escaped = wharf_base::text::escaped(&beginning);
+    if let Some((end, _)) = escaped.char_indices().nth(MAX_TEXT_CHARS) {
+        escaped.truncate(end);
+        escaped.push('…');
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_guests_are_short_and_deceive_nobody() {
+        assert_eq!(shown("a\u{202e}\nb"), "a\\u{202e}\\nb");
+        assert_eq!(shown(&"é".repeat(MAX_TEXT_CHARS + 1)).chars().count(), MAX_TEXT_CHARS + 1);
+    }
 }

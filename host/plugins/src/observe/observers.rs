@@ -18,7 +18,10 @@ use super::{
     trace::{Span, TracedNetwork, Tracer},
 };
 use wharf_base::{digest::Digest, party::Party, principal::Principal, slot::Slot};
-use wharf_window::board::{Board, CallFiles, OpenCall};
+use wharf_window::{
+    board::{Board, OpenCall},
+    files::CallFiles,
+};
 
 /// A handle to all recipients of records. Cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
@@ -119,10 +122,11 @@ impl Observers {
         Some(Timing { meter: Arc::clone(meter), method, revision, began: Instant::now() })
     }
 
-    /// Begins the record of a run. The record stays empty, and `begun` is not called, if it would not be reported to anyone. `client`: who
-    /// makes the call; `None`: wharf itself.
-    pub fn begin<'a>(&self, client: Option<Party>, begun: impl FnOnce() -> Begun<'a>) -> Recording {
-        let shown = self.board().zip(client).filter(|(board, client)| board.shows_call(client.number()));
+    /// Begins the record of a run. The record stays empty, and `begun` is not called, if it would not be reported to anyone. `caller`: who
+    /// makes the call, and whether it can change or reach anything; `None`: wharf itself.
+    pub fn begin<'a>(&self, caller: Option<(Party, bool)>, begun: impl FnOnce() -> Begun<'a>) -> Recording {
+        let shown = self.board().zip(caller);
+        let shown = shown.filter(|(board, (client, matters))| board.shows_call(client.number(), *matters));
         let needed = self.0.as_ref().is_some_and(|all| all.needs_all) || tracing::enabled!(tracing::Level::DEBUG);
         Recording((shown.is_some() || needed).then(|| {
             let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval, slot } =
@@ -149,7 +153,7 @@ impl Observers {
                 approval,
                 slot,
             };
-            let shown = shown.map(|(board, client)| board.begin(client.number(), shown::begun(&record)));
+            let shown = shown.map(|(board, (client, _))| board.begin(client.number(), shown::begun(&record)));
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
             Box::new(OpenRecord {

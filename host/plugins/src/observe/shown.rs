@@ -6,10 +6,7 @@ use wharf_base::text::escaped;
 use wharf_egress::hint::grant;
 use wharf_policy::access::grants::hint::{self, Allowed, By};
 use wharf_scope::Denial;
-use wharf_window::{
-    board::shown,
-    state::{SeenCall, SeenEnded, SeenRefusal, SeenRequest},
-};
+use wharf_window::state::{SeenCall, SeenEnded, SeenRefusal, SeenRequest, shown};
 
 use super::record::{Action, CallRecord};
 

@@ -5,8 +5,8 @@ use wharf_plugins::observe::observers::Observers;
 use wharf_policy::access::call_roots::CallRoots;
 use wharf_protocol::Revision;
 use wharf_window::{
-    board::{self, OpenSession},
-    state::SeenSession,
+    board::OpenSession,
+    state::{self, SeenSession},
 };
 
 /// The most roots of a session that are shown.
@@ -23,13 +23,13 @@ impl ShownSession {
         (client, revision): (Option<&ClientInfo>, Revision),
         principal: &Principal,
     ) -> Self {
-        let named = |client: &ClientInfo| board::shown(&format!("{} {}", client.name, client.version));
+        let named = |client: &ClientInfo| state::shown(&format!("{} {}", client.name, client.version));
         Self(observers.board().map(|board| {
             board.open(SeenSession {
                 id: digest(),
                 client: client.map(named).unwrap_or_default(),
                 revision: revision.as_str().to_owned(),
-                principal: board::shown(&principal.short()),
+                principal: state::shown(&principal.short()),
                 ..SeenSession::default()
             })
         }))
@@ -38,7 +38,7 @@ impl ShownSession {
     /// Shows the roots of a call, or those that the client has listed.
     pub fn set_roots(&self, roots: &CallRoots) {
         if let Some(open) = &self.0 {
-            open.set_folders(roots.all.iter().take(MAX_SHOWN_ROOTS).map(|root| board::shown(&root.shown)).collect());
+            open.set_folders(roots.all.iter().take(MAX_SHOWN_ROOTS).map(|root| state::shown(&root.shown)).collect());
         }
     }
 }

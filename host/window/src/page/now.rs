@@ -112,6 +112,7 @@ fn used(id: &str, call: &SeenCall) -> Markup {
     let list = html! {
         ul {
             @for file in &call.files { li { span.path { (file.path) } ": " (words::did(&file.did)) } }
+            @if call.files_left_out > 0 { li { "and " (call.files_left_out) " more uses of files, which are not shown" } }
             @for request in &call.requests {
                 li {
                     (request.method) " " span.path { (request.host) } ": "
@@ -134,6 +135,9 @@ fn used(id: &str, call: &SeenCall) -> Markup {
             }
         }
         @else if all > 0 { (list) }
+        @if call.ended.as_ref().is_some_and(|ended| matches!(ended.how.as_str(), "cancelled" | "revoked")) {
+            p.note { "It was stopped, so its requests and refusals are not known." }
+        }
     }
 }
 

@@ -110,6 +110,7 @@ fn remedy(at: usize, group: &RefusedGroup, standing: Option<Standing>) -> Markup
         html! {
             form method="post" action=(action) {
                 input type="hidden" name="process" value=(group.process);
+                input type="hidden" name="config" value=(group.config.as_deref().unwrap_or_default());
                 input type="hidden" name="plugin" value=(group.plugin);
                 input type="hidden" name="grant" value=(grant.as_deref().unwrap_or_default());
                 button id={ "refused-" (at) } type="submit" { (words) span.quiet { ": " (group.plugin) ", " (about) } }
@@ -122,7 +123,11 @@ fn remedy(at: usize, group: &RefusedGroup, standing: Option<Standing>) -> Markup
         @match (&option, standing) {
             (None, _) => { @if allow.is_none() { p { "No grant allows this." } } }
             (Some(option), Some(Standing::Missing)) => {
-                p { "The narrowest grant is " code { (option) } ". It can be written into " span.path { (config) } "." }
+                p {
+                    code { (option) } " allows it, with all paths of that host"
+                    @if option.contains("http-write") { " and all methods" }
+                    ". It can be written into " span.path { (config) } "."
+                }
                 (form("/allow", "Allow always", option))
             }
             (Some(option), Some(Standing::Written)) => {

@@ -175,9 +175,14 @@ async fn grant(shared: Arc<Shared>, request: Request, allow: bool) -> Response {
         Err(response) => return response,
     };
     let (process, plugin, grant) = (text(&fields, "process"), text(&fields, "plugin"), text(&fields, "grant"));
+    // The one that the person saw: a process could name another one meanwhile.
+    let config = text(&fields, "config");
     let groups = shared.viewer.read(refused::groups);
     let known = groups.into_iter().find(|group| {
-        group.process == process && group.plugin == plugin && group.refusal.grant.as_deref() == Some(grant)
+        group.process == process
+            && group.plugin == plugin
+            && group.refusal.grant.as_deref() == Some(grant)
+            && group.config.as_deref() == Some(config)
     });
     let Some((config, group)) = known.and_then(|group| Some((group.config.clone()?, group))) else {
         return done(

@@ -44,17 +44,21 @@ fn calls_are_merged_by_their_number_in_the_order_of_their_beginning() {
 }
 
 #[test]
-fn the_oldest_calls_go_first() {
+fn the_oldest_calls_of_the_process_with_the_most_go_first() {
     let (mut view, _channels) = view_of(&["a", "b"]);
     view.take("b", SeenState { calls: vec![call(1, 0)], ..state(2) });
     let most = MAX_SHOWN_CALLS as u64;
     view.take("a", SeenState { calls: (1..=most).map(|id| call(id, id)).collect(), ..state(1) });
     assert_eq!(view.calls().count(), MAX_SHOWN_CALLS);
-    assert!(view.calls().all(|(process, _)| process.key == "a"));
+    let of = |view: &View, key: &str| {
+        let calls = view.calls().filter(|(process, _)| process.key == key);
+        calls.map(|(_, call)| call.id).collect::<Vec<_>>()
+    };
+    assert_eq!((of(&view, "b"), of(&view, "a").last()), (vec![1], Some(&2)));
     // Few calls with much text count as many.
     let long = |id: u64| SeenCall { name: "x".repeat(30 << 20), ..call(id, most + id) };
     view.take("b", SeenState { calls: vec![long(7), long(8), long(9)], ..state(2) });
-    assert_eq!(view.calls().map(|(_, call)| call.id).collect::<Vec<_>>(), [9, 8]);
+    assert_eq!((of(&view, "b"), of(&view, "a").len()), (vec![9, 8], MAX_SHOWN_CALLS - 2));
     let files = vec![SeenFile::default(); MAX_PER_CALL + 1];
     view.take("b", SeenState { calls: vec![SeenCall { files, ..call(10, u64::MAX) }], ..state(2) });
     assert_eq!(view.calls().next().unwrap().1.files.len(), MAX_PER_CALL);

@@ -196,16 +196,18 @@ async fn what_was_refused_is_allowed_and_taken_back() {
     assert!(page.contains("2 times, last ") && page.contains("Allow always") && !page.contains("Take back"), "{page}");
     assert!(page.contains("--allow env=TZ</pre>") && page.contains("No grant allows this."), "{page}");
     assert!(page.contains("--allow 'http=https://a.example/?a=1&amp;b='\\''2'\\'''</code>"), "{page}");
-    let form = "process=1-a.sock&plugin=files&grant=http%3Dhttps%3A%2F%2Fa.example%2F%3Fa%3D1%26b%3D%272%27";
+    let form = "config=%2Fetc%2Fwharf.toml&process=1-a.sock&plugin=files&grant=http%3Dhttps%3A%2F%2Fa.example%2F%3Fa%3D1%26b%3D%272%27";
     let page = stage.act("/allow", form).await;
     assert!(page.contains("did allow /etc/wharf.toml files") && page.contains("Take back"), "{page}");
     let page = stage.act("/take-back", form).await;
     assert!(page.contains("did take back") && page.contains("Allow always"), "{page}");
     // Nothing else can be granted, and no other file is written.
     for other in [
-        "process=1-a.sock&plugin=files&grant=roots%3Dread-write",
-        "process=1-a.sock&plugin=time&grant=env%3DTZ",
-        "process=2-b.sock&plugin=elsewhere&grant=env%3DTZ",
+        "config=%2Fetc%2Fwharf.toml&process=1-a.sock&plugin=files&grant=roots%3Dread-write",
+        "config=%2Fetc%2Fwharf.toml&process=1-a.sock&plugin=time&grant=env%3DTZ",
+        "config=%2Fetc%2Fwharf.toml&process=2-b.sock&plugin=elsewhere&grant=env%3DTZ",
+        // The process has named another config than the one that was shown.
+        "config=%2Fother.toml&process=1-a.sock&plugin=files&grant=http%3Dhttps%3A%2F%2Fa.example%2F%3Fa%3D1%26b%3D%272%27",
         "",
     ] {
         let page = stage.act("/allow", other).await;
@@ -214,7 +216,8 @@ async fn what_was_refused_is_allowed_and_taken_back() {
     assert_eq!(stage.actions.done.lock().len(), 2);
     // A process without a config can only be started with an option.
     let none = SeenProcess { config: None, ..state(1).process };
-    process.tell(&SeenState { process: none, ..SeenState::default() }).await;
+    let calls = vec![refused("files", Some(grant))];
+    process.tell(&SeenState { process: none, calls, ..SeenState::default() }).await;
     stage
         .until("the state without a config", |view| view.process("1-a.sock").unwrap().state.process.config.is_none())
         .await;

@@ -1,11 +1,16 @@
-//! What all wharfs have told, merged: bounded in processes, calls and bytes. The oldest calls go first. What a process has told stays when it
+//! What all wharfs have told, merged: bounded in processes, calls and bytes. The oldest calls of the process with the most go first. What a process has told stays when it
 //! has ended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use tokio::sync::mpsc;
 
-use crate::state::{MAX_PER_CALL, MAX_PLUGINS, MAX_SESSIONS, SeenAnswer, SeenCall, SeenQuestion, SeenState};
+use crate::state::{
+    MAX_PER_CALL, MAX_PLUGINS, MAX_SESSIONS, SeenAnswer, SeenCall, SeenProcess, SeenQuestion, SeenState,
+};
 
 /// The most processes that are shown.
 pub const MAX_PROCESSES: usize = 64;
@@ -85,13 +90,24 @@ impl View {
     /// Takes a line of a process.
     pub fn take(&mut self, key: &str, mut state: SeenState) {
         let Some(process) = self.processes.get_mut(key) else { return };
+        let is_same = |one: &SeenProcess, other: &SeenProcess| {
+            (one.pid, one.began, &one.config) == (other.pid, other.began, &other.config)
+        };
+        if process.state.process.pid != 0 && !is_same(&process.state.process, &state.process) {
+            // What was told of another process does not count for this one, nor does its config.
+            self.forget_calls(key);
+        }
+        let Some(process) = self.processes.get_mut(key) else { return };
         let calls = std::mem::take(&mut state.calls);
         state.sessions.truncate(MAX_SESSIONS);
         state.plugins.truncate(MAX_PLUGINS);
         state.questions.truncate(MAX_QUESTIONS);
         process.answered.retain(|id, _| state.questions.iter().any(|question| question.id == *id));
         process.state = state;
+        let now =
+            u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0);
         for mut call in calls {
+            call.began = call.began.min(now);
             call.files.truncate(MAX_PER_CALL);
             call.requests.truncate(MAX_PER_CALL);
             call.refusals.truncate(MAX_PER_CALL);
@@ -103,10 +119,26 @@ impl View {
             }
         }
         while self.calls.len() > MAX_SHOWN_CALLS || self.bytes > MAX_BYTES {
-            let Some(((_, key, id), call)) = self.calls.pop_first() else { break };
-            self.began.remove(&(key, id));
-            self.bytes -= weight(&call);
+            // The oldest one of the process with the most.
+            let mut counts = BTreeMap::<&str, usize>::new();
+            for ((_, key, _), call) in &self.calls {
+                *counts.entry(key).or_default() += if self.bytes > MAX_BYTES { weight(call) } else { 1 };
+            }
+            let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(key, _)| key);
+            let oldest = self.calls.keys().find(|(_, key, _)| Some(key.as_str()) == most).cloned();
+            let Some(oldest) = oldest else { break };
+            self.forget_call(oldest);
         }
+    }
+
+    fn forget_call(&mut self, key: CallKey) {
+        self.bytes -= self.calls.remove(&key).map_or(0, |call| weight(&call));
+        self.began.remove(&(key.1, key.2));
+    }
+
+    fn forget_calls(&mut self, key: &str) {
+        let of_it: Vec<CallKey> = self.calls.keys().filter(|(_, process, _)| process == key).cloned().collect();
+        of_it.into_iter().for_each(|call| self.forget_call(call));
     }
 
     /// Notes that a connection has ended. `problem`: what the process told wrong.
@@ -125,11 +157,7 @@ impl View {
 
     fn remove(&mut self, key: &str) {
         self.processes.remove(key);
-        let of_it: Vec<CallKey> = self.calls.keys().filter(|(_, process, _)| process == key).cloned().collect();
-        for call in of_it {
-            self.bytes -= self.calls.remove(&call).map_or(0, |call| weight(&call));
-            self.began.remove(&(call.1, call.2));
-        }
+        self.forget_calls(key);
     }
 
     /// Whether a process is listened to, or told something wrong, so that its socket is left alone.
@@ -190,6 +218,7 @@ fn weight(call: &SeenCall) -> usize {
         ended,
         bytes_in: _,
         files,
+        files_left_out: _,
         requests,
         refusals,
         approval,

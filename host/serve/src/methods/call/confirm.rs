@@ -43,8 +43,8 @@ use wharf_plugins::{
 };
 use wharf_policy::access::call_roots::CallRoots;
 use wharf_window::{
-    board::{self, Board, OpenQuestion},
-    state::{SeenChoice, SeenQuestion},
+    board::{Board, OpenQuestion},
+    state::{self, SeenChoice, SeenQuestion},
 };
 
 /// The refusals that are logged, at a limited rate.
@@ -308,7 +308,7 @@ impl<'a> Gate<'a> {
         let question = SeenQuestion {
             session: self.ctx.session.as_ref().map(|session| session.digest().to_owned()),
             plugin: self.request.served.config.id.clone(),
-            name: board::shown(self.request.name),
+            name: state::shown(self.request.name),
             text,
             answers: choices.map(|(word, text)| SeenChoice { word: word.to_owned(), text }).collect(),
             ..SeenQuestion::default()

@@ -4,7 +4,7 @@ use std::{fs::File, sync::Arc};
 
 use wharf_base::paths;
 use wharf_scope::changes::{At, Change, Changes, Opened};
-use wharf_window::board::CallFiles;
+use wharf_window::files::CallFiles;
 
 /// Is told of what a call opens and changes.
 pub struct NotedFiles {
@@ -50,6 +50,7 @@ impl Changes for NotedFiles {
     }
 
     fn not_moved(&self) {
+        self.files.not_moved();
         if let Some(keeper) = &self.keeper {
             keeper.not_moved();
         }

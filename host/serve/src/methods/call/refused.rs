@@ -78,7 +78,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
         Method::GetPrompt => catalog.prompt(name).map(|(served, _)| served),
         _ => catalog.resource(name).map(|(served, _)| served),
     };
-    let begun = ctx.server.observers.begin(Some(ctx.party()), || Begun {
+    let begun = ctx.server.observers.begin(Some((ctx.party(), false)), || Begun {
         principal: Some(ctx.principal().clone()),
         plugin: served.map(|served| served.config.id.clone()).unwrap_or_default(),
         digest: served.map(|served| *served.plugin.code().digest()),

@@ -92,7 +92,9 @@ impl<'a> Request<'a> {
     /// if approval was asked for.
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<ApprovalOutcome>) -> Recording {
         ctx.set_recorded();
-        ctx.server.observers.begin(Some(ctx.party()), || Begun {
+        let writes = |scope: &Scope| scope.directories.iter().any(|directory| directory.writable);
+        let matters = approval.is_some() || scope.is_some_and(|scope| scope.network.is_some() || writes(scope));
+        ctx.server.observers.begin(Some((ctx.party(), matters)), || Begun {
             principal: Some(ctx.principal().clone()),
             plugin: self.served.config.id.clone(),
             digest: Some(*self.served.plugin.code().digest()),
