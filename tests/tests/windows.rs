@@ -14,7 +14,7 @@ use e2e::{Folder, Pipe, Value, is_error, json, pipe::signal};
 use rustix::process::Signal;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    net::UnixStream,
+    net::{TcpListener, UnixStream},
     time::timeout,
 };
 
@@ -198,6 +198,25 @@ async fn a_client_that_cannot_ask_is_answered_by_an_open_window() {
     let shown = window.until(|state| state["questions"][0].is_object()).await["questions"][0].clone();
     window.answer(&shown, "once").await;
     assert!(!is_error(&pipe.answer(&call).await.unwrap()));
+    pipe.close().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_call_shows_what_it_reached() {
+    let folder = Folder::new();
+    let site = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = site.local_addr().unwrap();
+    let allow = format!("http-private=http://{address}");
+    let mut pipe = serving(&folder, &["--builtin", "fetch", "--allow", &allow]).await;
+    let mut window = Window::open(&folder).await;
+    let arguments = json!({ "url": format!("http://{address}/page") });
+    let call = pipe.begin("tools/call", json!({ "name": "fetch", "arguments": arguments })).await;
+    // It has sent its request, and gets no answer.
+    let (_connection, _) = timeout(PATIENCE, site.accept()).await.unwrap().unwrap();
+    pipe.cancel(&call).await;
+    let ended = window.ended("fetch").await;
+    assert_eq!(ended["ended"]["how"], "cancelled");
+    assert_eq!(ended["requests"][0]["host"], address.to_string(), "{ended}");
     pipe.close().await;
 }
 

@@ -173,7 +173,9 @@ impl Wharf {
         if tokio::time::timeout(DRAIN_TIMEOUT, server.tracker.wait()).await.is_err() {
             tracing::info!("stopped with requests under way");
         }
-        self.inner.tasks.lock().abort_all();
+        // What they hold, such as a socket's file, is gone when they are.
+        let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
+        tokio::time::timeout(DRAIN_TIMEOUT, tasks.shutdown()).await.ok();
         server.scopes.leave();
         if let Some(otlp) = &self.inner.otlp {
             otlp.close().await;

@@ -50,7 +50,10 @@ pub use run::{
     sandbox::{Sandbox, SandboxConfig},
     stays::Client,
 };
-pub use wasi::reach::{Events, NoEvents, PluginSpec, Wait};
+pub use wasi::{
+    reach::{Events, NoEvents, PluginSpec, Wait},
+    traces::Traces,
+};
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
 pub static RULES: [&wharf_base::places::PoolRule; 3] = [&run::load::CALLS, &run::sandbox::SLOTS, &run::sandbox::FIRST];

@@ -29,7 +29,9 @@ use wharf_plugins::{
 };
 use wharf_policy::access::{call_roots::CallRoots, registry::Registry, scope::Scopes};
 use wharf_protocol::{Frame, Revision, encode::Encoder, model::ServerInfo};
-use wharf_sandbox::{CallTool, Client, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox};
+use wharf_sandbox::{
+    CallTool, Client, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox, Traces,
+};
 use wharf_schema::{CHECKS, Schema};
 use wharf_scope::Scope;
 
@@ -84,6 +86,7 @@ impl Echo {
             timeout: None,
             client: client.map(|key| Box::new(Client { key, in_one: false, lasts: None })),
             party: Party::SOLE,
+            traces: Traces::default(),
         };
         self.runtime.block_on(self.plugin.call(call)).result.expect("an outcome")
     }

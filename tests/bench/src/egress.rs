@@ -16,7 +16,7 @@ use wharf_egress::{
     Allowance, Egress,
     rule::{RawRule, Rule},
 };
-use wharf_sandbox::{CallTool, LoadedPlugin, NoEvents, Outcome, PluginCall, Sandbox, ToolAnswer};
+use wharf_sandbox::{CallTool, LoadedPlugin, NoEvents, Outcome, PluginCall, Sandbox, ToolAnswer, Traces};
 use wharf_scope::{Scope, network::Network};
 
 use crate::{
@@ -83,6 +83,7 @@ fn sandboxed(plugin: &LoadedPlugin, network: &Arc<dyn Network>, url: &str) -> On
                 timeout: None,
                 client: None,
                 party: Party::SOLE,
+                traces: Traces::default(),
             };
             match plugin.call(call).await.result? {
                 Outcome::Done(ToolAnswer::Text(_)) => Ok(()),

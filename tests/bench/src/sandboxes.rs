@@ -19,7 +19,9 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_base::places::Party;
-use wharf_sandbox::{CallTool, Code, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, ToolAnswer};
+use wharf_sandbox::{
+    CallTool, Code, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, ToolAnswer, Traces,
+};
 use wharf_scope::{Limits, MemoryLimit, Scope, network::HttpLimits};
 
 use crate::{
@@ -258,7 +260,15 @@ fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<On
             let operation = CallTool { name: tool.into(), args, context };
             let (scope, events) = (Scope::default(), Arc::new(NoEvents));
             match plugin
-                .call(PluginCall { operation, scope, events, timeout: None, client: None, party: Party::SOLE })
+                .call(PluginCall {
+                    operation,
+                    scope,
+                    events,
+                    timeout: None,
+                    client: None,
+                    party: Party::SOLE,
+                    traces: Traces::default(),
+                })
                 .await
                 .result?
             {

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use wharf_base::{accounts::Account, places::Party};
 use wharf_sandbox::{
     CallError, CallTool, Client, Code, CompilerConfig, Effort, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
-    Program, Sandbox, SandboxConfig, ToolAnswer,
+    Program, Sandbox, SandboxConfig, ToolAnswer, Traces,
     model::{ClientCapabilities, Context as CallContext, Reports},
 };
 use wharf_scope::{Limits, MemoryLimit, Scope, network::HttpLimits};
@@ -390,7 +390,11 @@ async fn ask(
     };
     let operation = CallTool { name: tool.into(), args: Arc::new(arguments.to_owned()), context };
     let (scope, events, client) = (Scope::default(), Arc::new(NoEvents), client.cloned().map(Box::new));
-    match plugin.call(PluginCall { operation, scope, events, timeout, client, party: Party::SOLE }).await.result? {
+    match plugin
+        .call(PluginCall { operation, scope, events, timeout, client, party: Party::SOLE, traces: Traces::default() })
+        .await
+        .result?
+    {
         Outcome::Done(answer) => Ok(answer),
         Outcome::Ask(_) => Err(CallError::Stopped),
     }

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::Report;
+use wharf_sandbox::{Report, Traces};
 use wharf_scope::Scope;
 
 use super::{
@@ -162,6 +162,7 @@ impl Observers {
                 record,
                 span,
                 shown,
+                traces: None,
                 arguments,
                 room: None,
                 begun: None,
@@ -229,6 +230,8 @@ struct OpenRecord {
     span: Option<Arc<Span>>,
     /// The call on the board, if it is shown there.
     shown: Option<OpenCall>,
+    /// What the run has tried until now.
+    traces: Option<Traces>,
     /// The arguments as encoded by the journal.
     arguments: String,
     room: Room,
@@ -272,6 +275,13 @@ impl Recording {
         }
     }
 
+    /// Has what the run tries recorded however it ends.
+    pub fn trace(&mut self, traces: &Traces) {
+        if let Some(open) = &mut self.0 {
+            open.traces = Some(traces.clone());
+        }
+    }
+
     /// Whether the run is shown to the user.
     pub fn is_shown(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.shown.is_some())
@@ -297,6 +307,7 @@ impl Recording {
             record.waited = report.waited.map(|waited| before + waited);
             record.denials = report.denials.iter().cloned().map(Denied).collect();
             record.requests.clone_from(&report.requests);
+            open.traces = None;
         }
         self.stop(ended)
     }
@@ -346,6 +357,11 @@ impl OpenRecord {
             return None;
         }
         self.record.took = self.began.elapsed();
+        // It was stopped, and gave no report.
+        if let Some(traces) = self.traces.take() {
+            self.record.denials = traces.denials().into_iter().map(Denied).collect();
+            self.record.requests = traces.requests();
+        }
         self.observers.report(&self.record);
         if let Some((tracer, span)) = self.observers.tracer().zip(self.span.as_ref()) {
             tracer.ended(&self.record, span);

@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 use wharf_sandbox::{
-    Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, sections::WANTS,
+    Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, Traces, sections::WANTS,
 };
 use wharf_scope::Denial;
 
@@ -154,6 +154,7 @@ impl Installer {
             timeout: None,
             client: None,
             party: Party::SOLE,
+            traces: Traces::default(),
         };
         let report = {
             let span = tracing::debug_span!("list", plugin = config.id);

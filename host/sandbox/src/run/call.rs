@@ -93,19 +93,22 @@ pub struct PluginCall<O> {
     pub client: Option<Box<Client>>,
     /// The party to which the call's places and memory are counted.
     pub party: Party,
+    /// Where is recorded what the call tries. It can be read while the call runs, and when it was stopped.
+    pub traces: Traces,
 }
 
 impl LoadedPlugin {
     /// Runs a call. It may wait for a place first, within its deadline; before that, for as long at most, for earlier calls in its instance.
     /// Dropping the future stops the call after at most 5 ms of computing.
     pub async fn call<O: Operation>(&self, call: PluginCall<O>) -> Report<O::Outcome> {
-        let PluginCall { operation, scope, events, timeout, client, party } = call;
+        let PluginCall { operation, scope, events, timeout, client, party, traces } = call;
         let limits = &self.0.spec.limits;
         let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
         let started = Instant::now();
         let sandbox = &self.0.code.0.sandbox;
-        let (traces, pace) = (Traces::default(), Arc::new(Pace::new(&sandbox.ticks)));
+        let pace = Arc::new(Pace::new(&sandbox.ticks));
         let network = scope.network.clone();
+        network.iter().for_each(|network| traces.reach(network));
         let memory = sandbox.memory.of(party);
         let traffic = network
             .as_ref()
@@ -156,13 +159,7 @@ impl LoadedPlugin {
         let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
         let bytes = result.as_ref().ok().and_then(O::bytes);
         let says_failed = result.as_ref().is_ok_and(O::says_failed);
-        let (mut denials, mut requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
-        if let Some(network) = network {
-            let hide = |bytes: &mut [u8]| network.hide(bytes);
-            denials.mask(&hide);
-            requests.mask(&hide);
-            printed.mask(&hide);
-        }
+        let (denials, requests, printed) = (traces.denials(), traces.requests(), traces.printed());
         let waited = traces.began().map(|began| began.saturating_duration_since(started));
         Report { bytes, says_failed, held, result, denials, requests, printed, waited, took: started.elapsed() }
     }

@@ -10,10 +10,13 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::bounds::{limits::Refused, output::Capture};
+use crate::{
+    bounds::{limits::Refused, output::Capture},
+    wasi::masked::Masked,
+};
 use wharf_scope::{
     Denial,
-    network::{HttpDenial, HttpRefusal, HttpUse},
+    network::{HttpDenial, HttpRefusal, HttpUse, Network},
 };
 
 /// The maximum number of distinct denials that are recorded of a call.
@@ -21,9 +24,9 @@ const MAX_DENIALS: usize = 16;
 /// The maximum number of HTTP requests that are recorded of a call.
 const MAX_EXCHANGES: usize = 128;
 
-/// The records of a call. They are still available when its instance is gone or serves another call.
+/// The records of a call. They can be read while it runs, and when it was stopped; its instance may be gone or serve another call by then.
 #[derive(Clone, Default)]
-pub(crate) struct Traces(Arc<Seen>);
+pub struct Traces(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
@@ -33,9 +36,33 @@ struct Seen {
     denials: Mutex<Vec<Denial>>,
     refused: Mutex<Option<Refused>>,
     exchanges: Exchanges,
+    /// Knows the secrets that are masked. Empty: the call has no network.
+    network: OnceLock<Arc<dyn Network>>,
 }
 
 impl Traces {
+    /// Returns what the call was refused until now.
+    pub fn denials(&self) -> Vec<Denial> {
+        self.masked(self.0.denials.lock().clone())
+    }
+
+    /// Returns the first 128 HTTP requests that the call has made until now, including refused ones.
+    pub fn requests(&self) -> Vec<HttpUse> {
+        self.masked(self.0.exchanges.seen())
+    }
+
+    fn masked<T: Masked>(&self, mut said: T) -> T {
+        if let Some(network) = self.0.network.get() {
+            said.mask(&|bytes| network.hide(bytes));
+        }
+        said
+    }
+
+    /// Sets the network of the call.
+    pub(crate) fn reach(&self, network: &Arc<dyn Network>) {
+        self.0.network.set(Arc::clone(network)).ok();
+    }
+
     /// Notes that the turn of the call has come.
     pub(crate) fn begin(&self) {
         self.0.began.set(Instant::now()).ok();
@@ -70,17 +97,13 @@ impl Traces {
         }
     }
 
-    pub(crate) fn denials(&self) -> Vec<Denial> {
-        self.0.denials.lock().clone()
-    }
-
     /// Returns the HTTP requests that were made.
     pub(crate) fn exchanges(&self) -> &Exchanges {
         &self.0.exchanges
     }
 
     pub(crate) fn printed(&self) -> String {
-        self.0.printed.get().map(Capture::text).unwrap_or_default()
+        self.masked(self.0.printed.get().map(Capture::text).unwrap_or_default())
     }
 }
 

@@ -32,8 +32,8 @@ pub fn contents(view: &View) -> Markup {
     }
     let sessions: Vec<_> =
         processes.iter().flat_map(|process| process.state.sessions.iter().map(move |one| (*process, one))).collect();
-    let open: usize = processes.iter().map(|process| process.state.open_sessions).sum();
-    let only_counted: u64 = processes.iter().map(|process| process.state.only_counted).sum();
+    let open = processes.iter().map(|process| process.state.open_sessions).fold(0, usize::saturating_add);
+    let only_counted = processes.iter().map(|process| process.state.only_counted).fold(0, u64::saturating_add);
     let all_calls = view.calls().count();
     html! {
         section aria-labelledby="sessions" {
@@ -135,9 +135,6 @@ fn used(id: &str, call: &SeenCall) -> Markup {
             }
         }
         @else if all > 0 { (list) }
-        @if call.ended.as_ref().is_some_and(|ended| matches!(ended.how.as_str(), "cancelled" | "revoked")) {
-            p.note { "It was stopped, so its requests and refusals are not known." }
-        }
     }
 }
 

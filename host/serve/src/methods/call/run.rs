@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, task::Poll};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
-use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report};
+use wharf_sandbox::{CallError, Client, Operation, PluginCall, Report, Traces};
 use wharf_scope::{Denial, Scope, changes::Changes};
 
 use super::{
@@ -52,18 +52,21 @@ pub async fn run_once<O: Operation>(
         Some(_) => Some(Box::pin(turns(ctx, served)).await),
         None => None,
     };
-    let grants = match request.method {
-        // No person is asked about completions, so they get only the grants that need no approval.
-        Method::Complete => served.config.unasked_grants(),
-        _ if confirm::only_reads(request) => Cow::Owned(served.config.grants.with_read_only_folders()),
-        _ => Cow::Borrowed(&served.config.grants),
+    let (mut scope, held, has_roots) = {
+        let grants = match request.method {
+            // No person is asked about completions, so they get only the grants that need no approval.
+            Method::Complete => served.config.unasked_grants(),
+            _ if confirm::only_reads(request) => Cow::Owned(served.config.grants.with_read_only_folders()),
+            _ => Cow::Borrowed(&served.config.grants),
+        };
+        let (scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
+        (scope, held, grants.roots.is_given())
     };
-    let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().map(|_| served.config.tasks.timeout);
     let mut record = request.record(ctx, Some(&scope), passed.approval);
     follow_files(ctx, request, &record, &mut scope);
-    if let Some(session) = ctx.session.as_ref().filter(|_| record.is_shown() && grants.roots.is_given()) {
+    if let Some(session) = ctx.session.as_ref().filter(|_| has_roots && record.is_shown()) {
         session.shown.set_roots(roots);
     }
     record.follow(&mut scope);
@@ -80,7 +83,9 @@ pub async fn run_once<O: Operation>(
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
     let (events, client, party) = (ctx.events(id), client(ctx, request), ctx.party());
-    let call = PluginCall { operation, scope, events, timeout, client, party };
+    let traces = Traces::default();
+    record.trace(&traces);
+    let call = PluginCall { operation, scope, events, timeout, client, party, traces };
     // Nothing that was taken away before the run begins is used.
     if let Some(lost) = already_lost(ctx, request, passed, &held) {
         return Err(stopped(id, record, lost).await);
