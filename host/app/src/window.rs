@@ -21,8 +21,6 @@ use wharf_window::{
 
 /// How long the list of plugins is used before it is made again.
 const PLUGINS_LAST: Duration = Duration::from_secs(1);
-/// The bytes of a token, approximately.
-const TOKEN_BYTES: usize = 4;
 /// The tools, grants and wants of a plugin that are shown.
 const MAX_SHOWN: usize = 64;
 
@@ -70,13 +68,11 @@ fn plugin(PluginStatus { subject, status, serving, .. }: PluginStatus) -> SeenPl
         Status::Failed { problem, .. } => Some(shown(&problem.text.to_string())),
         _ => None,
     };
-    let Some(Serving { sha256, tools, granted, wants, .. }) = serving else {
+    let Some(serving) = serving else {
         return SeenPlugin { id, problem, ..SeenPlugin::default() };
     };
-    let size = |text: &str| text.len();
-    let bytes =
-        tools.iter().map(|tool| size(&tool.name) + size(&tool.description) + tool.schema.as_deref().map_or(0, size));
-    let tokens = bytes.sum::<usize>() / TOKEN_BYTES;
+    let tokens = serving.tokens() as u64;
+    let Serving { sha256, tools, granted, wants, .. } = serving;
     let lacking = wants.into_iter().flatten().filter(|want| !want.granted);
     let wanted = lacking.map(|Wanted { what, .. }| shown(&what));
     SeenPlugin {
@@ -85,7 +81,7 @@ fn plugin(PluginStatus { subject, status, serving, .. }: PluginStatus) -> SeenPl
         problem,
         sha256: Some(sha256.to_string()),
         tools: tools.iter().take(MAX_SHOWN).map(|tool| shown(&tool.name)).collect(),
-        tokens: tokens as u64,
+        tokens,
         granted: granted.iter().take(MAX_SHOWN).map(|grant| shown(grant)).collect(),
         wanted: wanted.take(MAX_SHOWN).collect(),
         ..SeenPlugin::default()

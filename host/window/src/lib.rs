@@ -7,6 +7,7 @@
 pub mod actions;
 pub mod board;
 pub mod files;
+mod folder;
 pub mod page;
 pub mod socket;
 pub mod state;

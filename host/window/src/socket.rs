@@ -4,8 +4,8 @@
 
 use std::{
     fs::{self, DirBuilder, Permissions},
-    io::{self, ErrorKind},
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -21,6 +21,7 @@ use tokio::{
 
 use crate::{
     board::Board,
+    folder::{EXTENSION, SocketFolder, is_gone},
     state::{MAX_LINE_BYTES, SeenAnswer, SeenState},
 };
 
@@ -34,8 +35,6 @@ const TICK: Duration = Duration::from_secs(2);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bytes of a line from a window.
 const MAX_ANSWER_BYTES: u64 = 4096;
-/// The sockets of other processes that are looked at when this one begins.
-const MAX_SWEPT: usize = 256;
 
 /// Adds to a state what is not on the board.
 pub type Complete = dyn Fn(&mut SeenState) + Send + Sync;
@@ -43,6 +42,7 @@ pub type Complete = dyn Fn(&mut SeenState) + Send + Sync;
 /// A listening socket. Its file is removed when this is dropped.
 pub struct WindowSocket {
     listener: UnixListener,
+    folder: SocketFolder,
     path: PathBuf,
 }
 
@@ -53,21 +53,23 @@ impl WindowSocket {
     /// If the folder belongs to another user, others may enter it, or the path is too long for a socket.
     pub fn bind(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        check_folder(folder)?;
+        let open = SocketFolder::open(folder).map_err(io::Error::other)?.ok_or(io::ErrorKind::NotFound)?;
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
-        let path = folder.join(format!("{}-{}.sock", std::process::id(), wharf_base::text::hex(&number)));
-        let listener = UnixListener::bind(&path)?;
-        let socket = Self { listener, path };
-        fs::set_permissions(&socket.path, Permissions::from_mode(0o600))?;
+        let name = format!("{}-{}", std::process::id(), wharf_base::text::hex(&number));
+        // It gets its name when it listens, since one on which nobody listens is removed.
+        let new = folder.join(format!("{name}.new"));
+        let socket =
+            Self { listener: UnixListener::bind(&new)?, folder: open, path: folder.join(format!("{name}{EXTENSION}")) };
+        let named =
+            fs::set_permissions(&new, Permissions::from_mode(0o600)).and_then(|()| fs::rename(&new, &socket.path));
+        named.inspect_err(|_| _ = fs::remove_file(&new))?;
         Ok(socket)
     }
 
     /// Serves windows for as long as this is polled. Before, sockets of processes that are gone are removed.
     pub async fn serve(self, board: Arc<Board>, complete: Arc<Complete>) {
-        if let Some(folder) = self.path.parent() {
-            sweep(folder).await;
-        }
+        sweep(&self.folder).await;
         let (places, mut windows) = (Arc::new(Semaphore::new(MAX_WINDOWS)), JoinSet::new());
         loop {
             let accepted = tokio::select! {
@@ -99,39 +101,19 @@ impl Drop for WindowSocket {
     }
 }
 
-/// Checks that a folder belongs to this user, that no link leads to it, and that nobody else may enter it.
-///
-/// # Errors
-/// If that is not so.
-pub fn check_folder(folder: &Path) -> io::Result<()> {
-    let found = fs::symlink_metadata(folder)?;
-    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
-    if own {
-        return Ok(());
-    }
-    let text = format!("{} is not a folder that only this user may enter", wharf_base::text::path(folder));
-    Err(io::Error::new(ErrorKind::PermissionDenied, text))
-}
-
 /// Whether the other end belongs to this user, or to root.
 pub fn is_own(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Removes the sockets on which nobody listens any more.
-async fn sweep(folder: &Path) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SWEPT);
-    for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "sock")) {
+async fn sweep(folder: &SocketFolder) {
+    for name in folder.sockets() {
         // It does not wait: one that is busy is not gone.
-        if UnixStream::connect(&path).await.is_err_and(|error| is_gone(&error)) {
-            fs::remove_file(path).ok();
+        if UnixStream::connect(folder.path(&name)).await.is_err_and(|error| is_gone(&error)) {
+            folder.remove(&name);
         }
     }
-}
-
-/// Whether the error of a connection says that nobody listens on the socket.
-pub fn is_gone(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::ConnectionRefused
 }
 
 /// Shows the board to a window, until it is gone.
@@ -281,20 +263,20 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
         let one = WindowSocket::bind(&folder).unwrap();
         let other = WindowSocket::bind(&folder).unwrap();
-        sweep(&folder).await;
+        sweep(&one.folder).await;
         assert!(!left.exists() && one.path.exists() && other.path.exists());
     }
 
-    #[test]
-    fn a_folder_that_others_may_enter_is_refused() {
+    #[tokio::test]
+    async fn a_folder_that_others_may_enter_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("window");
         DirBuilder::new().mode(0o700).create(&folder).unwrap();
-        check_folder(&folder).unwrap();
+        WindowSocket::bind(&folder).unwrap();
         let link = place.path().join("link");
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        check_folder(&link).unwrap_err();
+        assert!(WindowSocket::bind(&link).is_err());
         fs::set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
-        check_folder(&folder).unwrap_err();
+        assert!(WindowSocket::bind(&folder).is_err());
     }
 }

@@ -112,6 +112,9 @@ pub struct OfferedEntry {
     pub schema: Option<String>,
 }
 
+/// The bytes of a token, approximately.
+const TOKEN_BYTES: usize = 4;
+
 /// The note about a plugin whose instructions did not fit.
 const INSTRUCTIONS_LEFT_OUT: &str = "its instructions are left out, because the instructions of all plugins together would exceed \
                                      8 KiB; set a shorter text with `instructions` in its table";
@@ -134,6 +137,14 @@ impl Published {
 }
 
 impl Serving {
+    /// The approximate number of tokens that a model reads of its tools.
+    pub fn tokens(&self) -> usize {
+        let bytes = |tool: &OfferedEntry| {
+            tool.name.len() + tool.description.len() + tool.schema.as_ref().map_or(0, String::len)
+        };
+        self.tools.iter().map(bytes).sum::<usize>() / TOKEN_BYTES
+    }
+
     fn of(served: &served::Served, scopes: &Scopes, unheard: Option<String>) -> Self {
         let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
         let entry = |name: &str, own_name: &str, description: &str| OfferedEntry {

@@ -1,15 +1,8 @@
 //! Listens to all wharfs of this user: connects to each socket in their folder, and merges what they tell into one view.
 
-mod folder;
 pub mod merged;
 
-use std::{
-    collections::HashSet,
-    io::{self, ErrorKind},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::RwLock;
 use rustix::process::geteuid;
@@ -21,11 +14,11 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 
-use self::{
-    folder::SocketFolder,
-    merged::{NotAnswered, View},
+use self::merged::{NotAnswered, View};
+use crate::{
+    folder::{SocketFolder, is_gone},
+    state::{MAX_LINE_BYTES, SeenAnswer, SeenState},
 };
-use crate::state::{MAX_LINE_BYTES, SeenAnswer, SeenState};
 
 /// How often the folder is looked at for new sockets.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
@@ -72,24 +65,23 @@ impl Viewer {
 
     /// Listens until it is dropped.
     pub async fn run(self: Arc<Self>) {
-        let (mut open, mut silent) = (JoinSet::new(), HashSet::new());
+        let mut open = JoinSet::new();
         let mut scans = interval(SCAN_INTERVAL);
         scans.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = scans.tick() => silent = self.scan(&silent, &mut open).await,
+                _ = scans.tick() => self.scan(&mut open).await,
                 Some(_) = open.join_next() => {}
             }
         }
     }
 
-    /// Connects to the sockets that are new. `silent`: those on which nobody listened at the last scan. Returns them as they are now.
-    async fn scan(self: &Arc<Self>, silent: &HashSet<String>, open: &mut JoinSet<()>) -> HashSet<String> {
+    /// Connects to the sockets that are new, and removes those on which nobody listens.
+    async fn scan(self: &Arc<Self>, open: &mut JoinSet<()>) {
         let (found, mut trouble) = match SocketFolder::open(&self.folder) {
             Ok(found) => (found, None),
             Err(trouble) => (None, Some(trouble)),
         };
-        let mut now_silent = HashSet::new();
         if let Some(folder) = found {
             for name in folder.sockets() {
                 if self.read(|view| view.knows(&name)) {
@@ -104,11 +96,7 @@ impl Viewer {
                             trouble = Some(TOO_MANY.to_owned());
                         }
                     }
-                    // Between two calls of a process that begins, its socket exists and nobody listens yet.
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused && !silent.contains(&name) => {
-                        now_silent.insert(name);
-                    }
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    Err(error) if is_gone(&error) => {
                         folder.remove(&name);
                         self.update(|_| ());
                     }
@@ -119,7 +107,6 @@ impl Viewer {
         if self.read(|view| view.trouble != trouble) {
             self.update(|view| view.trouble = trouble);
         }
-        now_silent
     }
 
     /// Listens to a process until it ends or tells something wrong.

@@ -32,9 +32,6 @@ use wharf_config::config::{self, CommandLine, Named};
 use wharf_plugins::plugins::{snapshot::PluginStatus, status::Status};
 use wharf_policy::access::wants::want::WantedGrant;
 
-/// How many bytes of a list of tools are about one token of a model.
-const TOKEN_BYTES: usize = 4;
-
 pub async fn run(command: Adopt) -> Result<ExitCode> {
     let mut person = match command.dry_run {
         true => None,
@@ -182,11 +179,8 @@ async fn adoption(server: &Server, variables: &[String], elsewhere: bool) -> Res
             let without = if variables.is_empty() { "" } else { ", without the variables of its entry" };
             bail!("it does not load in wharf{without} ({}): {}", problem.stage, problem.text);
         }
-        let tools = serving.map(|serving| serving.tools).unwrap_or_default();
-        let all = tools
-            .iter()
-            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.as_ref().map_or(0, String::len));
-        says.push(format!("{} tools, about {} tokens", tools.len(), all.sum::<usize>() / TOKEN_BYTES));
+        let (tools, tokens) = serving.map_or((0, 0), |serving| (serving.tools.len(), serving.tokens()));
+        says.push(format!("{tools} tools, about {tokens} tokens"));
     }
     wharf.stop().await;
     if let Some(bytes) = resident(&server.args) {

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
@@ -15,7 +16,7 @@ use rustix::{
 /// The most entries of the folder that are looked at.
 const MAX_ENTRIES: usize = 1024;
 /// How the name of a socket ends.
-const EXTENSION: &str = ".sock";
+pub const EXTENSION: &str = ".sock";
 
 /// The folder, open.
 pub struct SocketFolder {
@@ -64,6 +65,11 @@ impl SocketFolder {
             tracing::debug!("the socket {name} of a wharf that has ended cannot be removed: {error}");
         }
     }
+}
+
+/// Whether the error of a connection says that nobody listens on a socket.
+pub fn is_gone(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused
 }
 
 /// Whether a folder with this owner and mode is out of reach for other users. The error says what to do.
